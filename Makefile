@@ -216,7 +216,7 @@ STAGE ?= all
 train-voice: $(VENV)/.judges $(NATURAL)/packages/.complete ## Train quartet's voices from Kokoro's (hours; resumes; STAGE=, TRAIN="options").
 	$(BIN)/python -m cantata_models.quartet.training $(STAGE) --workdir $(NATURAL) $(TRAIN)
 
-train-solo: $(VENV)/.dev ## Train solo's voices from Debian's synthesisers (hours; resumes; TRAIN="options").
+train-solo: $(VENV)/.dev ## Train solo's voices from Debian's synthesizers (hours; resumes; TRAIN="options").
 	$(BIN)/python -m cantata_models.solo.training all $(TRAIN)
 
 eval-voice: $(VENV)/.judges ## Compare the voices with their teachers and with hibari (PUBLISH=1 updates the model cards and docs).

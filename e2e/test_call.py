@@ -31,12 +31,12 @@ CONVERSE = """
 async () => {
   const quiet = (stream) => new Promise((resolve) => {
     const context = new AudioContext();
-    const analyser = context.createAnalyser();
-    context.createMediaStreamSource(stream).connect(analyser);
-    const samples = new Float32Array(analyser.fftSize);
+    const analyzer = context.createAnalyzer();
+    context.createMediaStreamSource(stream).connect(analyzer);
+    const samples = new Float32Array(analyzer.fftSize);
     let since = performance.now();
     const look = () => {
-      analyser.getFloatTimeDomainData(samples);
+      analyzer.getFloatTimeDomainData(samples);
       if (samples.some((sample) => Math.abs(sample) > 0.01)) since = performance.now();
       if (performance.now() - since > 500) resolve();
       else setTimeout(look, 20);

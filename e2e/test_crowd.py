@@ -35,7 +35,7 @@ Pcm = NDArray[np.int16]
 
 REQUESTS = scaled(250, 500)
 TEXTS = 32
-"""Different ones, each alone first; a recogniser must hear their words."""
+"""Different ones, each alone first; a recognizer must hear their words."""
 AT_A_TIME = 16
 """Half of them over HTTP, half over WebSockets."""
 STILL_S = 30.0

@@ -12,7 +12,7 @@ from cantata_bench.load import measured_load
 from cantata_bench.machine import in_own_process
 from cantata_bench.measure import stampede
 from cantata_bench.results import LoadSpec
-from cantata_bench.summary import summarise
+from cantata_bench.summary import summarize
 from tiers import scaled
 from timed import timed
 
@@ -35,7 +35,7 @@ def test_in_a_stampede_the_admitted_hear_no_gap(
     base = LoadSpec(kind="live", texts=texts, warm_up_s=2.0, seconds=4.0)
     *_, spec = stampede(SLOTS, base)
     report = in_own_process(measured_load, spec, Target(server.url), False)
-    found = summarise(report.records, report.audio_in_window_s / spec.seconds)
+    found = summarize(report.records, report.audio_in_window_s / spec.seconds)
     assert found is not None
     figures(
         load=spec.title,

@@ -51,7 +51,7 @@ class Reading:
         return len(self.sound) / self.sample_rate
 
     def faults(self, *, lossy: bool = False) -> list[str]:
-        """The findings of every judge but the recogniser."""
+        """The findings of every judge but the recognizer."""
         heard = (self.sentence, self.voice, self.sound, self.sample_rate)
         return [
             *waveform.faults(self.sound, self.sample_rate, lossy=lossy),

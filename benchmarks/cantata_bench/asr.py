@@ -1,4 +1,4 @@
-"""An offline speech recogniser as the judge of whether the sound says the text.
+"""An offline speech recognizer as the judge of whether the sound says the text.
 
 pocketsphinx is small and old, so its word error rate distinguishes words from noise but not
 a good voice from a plain one. Needs the extra `bench`.
@@ -36,23 +36,23 @@ def transcribe(pcm: NDArray[np.int16], sample_rate_hz: int) -> str:
     decoder.process_raw(np.concatenate([pad, loud, pad]).tobytes(), full_utt=True)
     decoder.end_utt()
     hypothesis = decoder.hyp()
-    return "" if hypothesis is None else normalise(hypothesis.hypstr)
+    return "" if hypothesis is None else normalize(hypothesis.hypstr)
 
 
 def word_error_rate(reference: Sequence[str], hypothesis: Sequence[str]) -> float:
     """Pooled over all sentences: wrong, missing and added words per word said."""
     return float(
-        jiwer.wer([normalise(text) for text in reference], [normalise(text) for text in hypothesis])
+        jiwer.wer([normalize(text) for text in reference], [normalize(text) for text in hypothesis])
     )
 
 
 def count_errors(text: str, pcm: bytes, sample_rate_hz: int) -> tuple[int, float]:
     """Words in `text`, and how many of them mono s16le `pcm` gets wrong, misses or adds."""
-    words = len(normalise(text).split())
+    words = len(normalize(text).split())
     hypothesis = transcribe(np.frombuffer(pcm, dtype="<i2"), sample_rate_hz)
     return words, round(words * word_error_rate([text], [hypothesis]))
 
 
-def normalise(text: str) -> str:
+def normalize(text: str) -> str:
     """Lower-case words with single spaces; punctuation goes, apostrophes inside words stay."""
     return " ".join(re.findall(r"[a-z0-9]+(?:'[a-z]+)*", text.lower()))

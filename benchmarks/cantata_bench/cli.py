@@ -51,7 +51,7 @@ app.command("voices")(voices_command)
 PERFORMANCE_MARKER = "figures: written by `cantata bench report --page`"
 INTERRUPTIONS_MARKER = "figures: written by `cantata bench interruptions --cases unseen --page`"
 SCALING_MARKER = "figures: written by `cantata bench plan`"
-_RECOGNISER = ("pocketsphinx", "jiwer")
+_RECOGNIZER = ("pocketsphinx", "jiwer")
 _RESULT, _REPORT, _PICTURE = "bench.json", "bench.md", "bench.png"
 
 
@@ -118,7 +118,7 @@ def bench(
     folder.mkdir(parents=True, exist_ok=True)
     try:
         if asr:
-            _require_recogniser()
+            _require_recognizer()
         if url is None:
             parts = measure_here(model, plan, folder, typer.echo)
         else:
@@ -409,13 +409,13 @@ def plan_command(
         _fail(str(error))
 
 
-def _require_recogniser() -> None:
+def _require_recognizer() -> None:
     """Check that the packages for `--asr` are installed, before anything is measured.
 
     Raises:
         ConfigError: a package is missing; says how to get it.
     """
-    missing = [name for name in _RECOGNISER if find_spec(name) is None]
+    missing = [name for name in _RECOGNIZER if find_spec(name) is None]
     if missing:
         raise ConfigError(f"--asr needs {', '.join(missing)}: pip install 'cantata[bench]'")
 

@@ -88,7 +88,7 @@ async def hear_rounds(url: str, streams: int, frames: int) -> list[list[StreamTi
     return rounds[1:]
 
 
-def summarise(rounds: list[list[StreamTimes]], async_chunk: bool) -> StreamsRow:
+def summarize(rounds: list[list[StreamTimes]], async_chunk: bool) -> StreamsRow:
     """A line of the table."""
     received = [one for found in rounds for one in found]
     spoken = [one for one in received if one.first_s is not None]
@@ -138,7 +138,7 @@ def measure_all(model: str, streams: list[int], frames: int, dtype: str) -> Iter
         with serving(model, slots=max(streams), async_chunk=async_chunk, dtype=dtype) as server:
             for count in streams:
                 rounds = asyncio.run(hear_rounds(server.url, count, frames))
-                yield summarise(rounds, async_chunk)
+                yield summarize(rounds, async_chunk)
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from cantata_bench.noise_guard import ATTEMPTS, wait_for_calm
 from cantata_bench.results import ClientHealth, LoadResult, LoadSpec, ProcessUse
-from cantata_bench.summary import summarise
+from cantata_bench.summary import summarize
 
 R = TypeVar("R")
 
@@ -71,7 +71,7 @@ def merged(spec: LoadSpec, parts: Sequence[LoadResult]) -> LoadResult:
     throughput_x = fmean(part.summary.throughput_x if part.summary else 0.0 for part in parts)
     return LoadResult(
         spec=spec,
-        summary=summarise(requests, throughput_x),
+        summary=summarize(requests, throughput_x),
         requests=requests,
         packets=sum(part.packets for part in parts),
         audio_s=sum(part.audio_s for part in parts),

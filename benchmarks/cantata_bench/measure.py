@@ -29,7 +29,7 @@ from cantata_bench.results import (
     ServerlessBaseline,
 )
 from cantata_bench.server import running_server, stage_gauges
-from cantata_bench.summary import summarise
+from cantata_bench.summary import summarize
 
 Tell = Callable[[str], None]
 
@@ -201,7 +201,7 @@ def _load_once(
         report = in_own_process(measured_load, spec, target, asr)
     result = LoadResult(
         spec=spec,
-        summary=summarise(report.records, report.audio_in_window_s / spec.seconds),
+        summary=summarize(report.records, report.audio_in_window_s / spec.seconds),
         requests=tuple(report.records),
         packets=report.packets,
         audio_s=report.audio_s,

@@ -133,7 +133,7 @@ def transcription_command(
         Path | None, typer.Option(exists=True, help="Markdown page to update, too.")
     ] = None,
 ) -> None:
-    """Measure how well and how fast recordings are transcribed, beside other recognisers."""
+    """Measure how well and how fast recordings are transcribed, beside other recognizers."""
     from cantata_bench.tables import put_between_markers
     from cantata_bench.transcription.run import make_table, measure
     from cantata_bench.voice_quality.run import read_sentences

@@ -312,7 +312,7 @@ async def measure_realtime(
         model: what is served; None: the embedded models.
         voice: reads what the sessions say.
         sessions: at a time.
-        turns: of each session. As many sessions of one turn come before, uncounted: recognisers
+        turns: of each session. As many sessions of one turn come before, uncounted: recognizers
             are made when they are needed.
         folder: takes the server's log.
         mind: the model that answers, served beside; None: answers are ready.

@@ -92,7 +92,7 @@ class ListenedRequest(Frozen):
     """Where the server says that the first packet's time went, step after step."""
     words: int = 0
     word_errors: float = 0.0
-    """Word errors by the recogniser, if it was used."""
+    """Word errors by the recognizer, if it was used."""
 
     @property
     def rtf(self) -> float:

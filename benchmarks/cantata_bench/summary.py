@@ -19,7 +19,7 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(p50=p50, p90=p90, p95=p95, p99=p99, max=float(max(values)))
 
 
-def summarise(records: Sequence[ListenedRequest], throughput_x: float) -> LoadSummary | None:
+def summarize(records: Sequence[ListenedRequest], throughput_x: float) -> LoadSummary | None:
     """The figures of one load; None if nothing was spoken.
 
     Args:

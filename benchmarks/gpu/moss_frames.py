@@ -23,7 +23,7 @@ from cantata_models.moss_tts.config import (
 )
 from cantata_models.moss_tts.frame_network import FrameNetwork
 from cantata_models.moss_tts.random_checkpoint_talker import local_config, nano_config
-from gpu.random_weights import randomised, same_draws, serving_dtype
+from gpu.random_weights import randomized, same_draws, serving_dtype
 from gpu.timing import Compared, compared
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
@@ -53,7 +53,7 @@ class FrameStep:
     """
 
     def __init__(self, config: MossConfig, device: torch.device, sampled: bool) -> None:
-        self._network = randomised(FrameNetwork(config), device)
+        self._network = randomized(FrameNetwork(config), device)
         self._config, self._device, self._sampled = config, device, sampled
 
     def inputs(self, requests: int) -> tuple[torch.Tensor, ...]:

@@ -18,7 +18,7 @@ from cantata_models.voxcpm2.config import VoxCpm2Config, load_codec_config, load
 from cantata_models.voxcpm2.patch_solver import Conditions, PatchEncoder, PatchSolver
 from cantata_models.voxcpm2.prompt import DEFAULT_STEPS
 from cantata_models.voxcpm2.random_checkpoint import PUBLISHED, TINY
-from gpu.random_weights import randomised, serving_dtype
+from gpu.random_weights import randomized, serving_dtype
 from gpu.timing import Compared, compared
 
 BATCHES = (1, 2, 4, 8, 16)
@@ -41,8 +41,8 @@ class PatchStep:
     """The solver, then the local encoder; random weights."""
 
     def __init__(self, config: VoxCpm2Config, device: torch.device, steps: int) -> None:
-        self._solver = randomised(PatchSolver(config), device)
-        self._encoder = randomised(PatchEncoder(config), device)
+        self._solver = randomized(PatchSolver(config), device)
+        self._encoder = randomized(PatchEncoder(config), device)
         self._config, self._device, self._steps = config, device, steps
 
     def inputs(self, requests: int) -> tuple[torch.Tensor, ...]:

@@ -14,7 +14,7 @@ import torch
 from cantata.stages.common.graphs import ShapeGraphs
 from cantata_layers.code_predictor import CodePredictor
 from cantata_models.qwen3_tts.config import FRAME_PERIOD_S, Qwen3TtsConfig, load_config
-from gpu.random_weights import randomised, same_draws, serving_dtype
+from gpu.random_weights import randomized, same_draws, serving_dtype
 from gpu.timing import Compared, compared
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
@@ -45,7 +45,7 @@ class FrameCompletion:
         width = config.talker.hidden_size
         with device:
             predictor = CodePredictor(config.predictor, width, config.num_codebooks)
-        self._predictor = randomised(predictor, device)
+        self._predictor = randomized(predictor, device)
         self._predictor.project_embeddings()
         self._settings = config.generation.residual
         self._sampled = sampled

@@ -13,7 +13,7 @@ from cantata.contract.model.talker import FrameDraws
 M = TypeVar("M", bound=nn.Module)
 
 
-def randomised(module: M, device: torch.device) -> M:
+def randomized(module: M, device: torch.device) -> M:
     """Fill a module; on CUDA in bfloat16, as it is served there."""
     dtype = serving_dtype(device)
     filled = module.to(device, dtype).requires_grad_(False)

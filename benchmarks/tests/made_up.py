@@ -16,7 +16,7 @@ from cantata_bench.results import (
     StepTime,
 )
 from cantata_bench.simulator.system import SimulatedStepCost, System
-from cantata_bench.summary import summarise
+from cantata_bench.summary import summarize
 
 SYSTEM = System(
     frame_period_s=0.08,
@@ -53,7 +53,7 @@ def load(streams: int, ttfp_s: float, throughput_x: float, **spec: object) -> Lo
     records = tuple(record(ttfp_s) for _ in range(4))
     return LoadResult(
         spec=LoadSpec.model_validate({"kind": "closed", "streams": streams, **spec}),
-        summary=summarise(records, throughput_x),
+        summary=summarize(records, throughput_x),
         requests=records,
         packets=100,
         audio_s=8.0,

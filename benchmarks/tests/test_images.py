@@ -72,12 +72,12 @@ def test_the_cost_of_the_published_shape_is_near_what_was_measured() -> None:
         assert cost.seconds(get_size(side, pictures)) == pytest.approx(seconds, rel=0.35)
 
 
-@pytest.mark.parametrize(("utilisation", "at_most"), [(0.5, 0.9), (0.8, 0.65), (0.95, 0.5)])
+@pytest.mark.parametrize(("utilization", "at_most"), [(0.5, 0.9), (0.8, 0.65), (0.95, 0.5)])
 def test_the_plan_beats_first_come_first_served_the_more_the_busier(
-    utilisation: float, at_most: float
+    utilization: float, at_most: float
 ) -> None:
     cost = published_cost()
-    jobs = arrivals(cost, utilisation, 200, seed=1)
+    jobs = arrivals(cost, utilization, 200, seed=1)
     ours, theirs = simulate(jobs, cost, by_plan), simulate(jobs, cost, first_come)
     assert ours.mean_s < at_most * theirs.mean_s
     assert ours.p95_s < theirs.p95_s

@@ -15,7 +15,7 @@ from cantata_bench.peers.duel import (
     SoundArrival,
     compare,
     is_gapless,
-    summarise_pairs,
+    summarize_pairs,
 )
 from cantata_bench.peers.tables import make_peers_table
 
@@ -107,7 +107,7 @@ def test_ratios_are_of_turns() -> None:
         (DuelRound(2, 6, 10, 1.0), DuelRound(2, 6, 5, 0.0)),
         (DuelRound(3, 6, 10, 0.4), DuelRound(4, 3, 5, 1.0)),
     ]
-    found = summarise_pairs(8, pairs)
+    found = summarize_pairs(8, pairs)
     assert (found.first.least, found.first.middle, found.first.most) == (0.5, 0.75, 1.0)
     assert (found.throughput.least, found.throughput.middle, found.throughput.most) == (1, 2, 3)
     assert found.memory.middle == 2

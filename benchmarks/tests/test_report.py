@@ -10,7 +10,7 @@ from made_up import load, made_up_run, record
 from cantata_bench.goals import goals
 from cantata_bench.plots import plot
 from cantata_bench.results import BenchRun, LongText, ProcessUse
-from cantata_bench.summary import summarise
+from cantata_bench.summary import summarize
 from cantata_bench.tables import percent, put_between_markers, report
 
 
@@ -42,18 +42,18 @@ def test_one_stream_that_runs_dry_is_never_rounded_away() -> None:
 def test_a_summary_counts_outcomes_and_continuity() -> None:
     dry = record(underruns_s=(0.2, 0.1, 0.0, 0.0))
     refused = record(outcome="refused", refusals=3)
-    found = summarise([record(), record(), dry, refused], 5.0)
+    found = summarize([record(), record(), dry, refused], 5.0)
     assert found is not None
     assert (found.spoken, found.refused, found.refusals) == (3, 1, 3)
     assert found.continuous == pytest.approx((2 / 3, 2 / 3, 1.0, 1.0))
     assert found.underrun_max_s == 0.2
-    assert summarise([refused], 0.0) is None
+    assert summarize([refused], 0.0) is None
 
 
 def test_the_report_tells_where_first_packets_time_goes() -> None:
     assert "Where first packets" not in report(made_up_run())
     records = [record(0.04, timeline={"talker": t, "decoder": 0.005}) for t in (0.02, 0.03)]
-    quick = load(1, 0.04, 10.0).model_copy(update={"summary": summarise(records, 10.0)})
+    quick = load(1, 0.04, 10.0).model_copy(update={"summary": summarize(records, 10.0)})
     text = report(made_up_run().model_copy(update={"loads": (quick,)}))
     assert "| load | talker | decoder | elsewhere |" in text
     assert "| closed 1, websocket, mixed | 25 / 30 | 5.0 / 5.0 | 10 / 14 |" in text

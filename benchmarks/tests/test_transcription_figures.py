@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cantata_bench.transcription.recognisers import RecognisedText
+from cantata_bench.transcription.recognizers import RecognizedText
 from cantata_bench.transcription.recordings import (
     RATE_HZ,
     ReadSentence,
@@ -40,9 +40,9 @@ def test_errors(text: str, heard: str, errors: int) -> None:
 
 def test_times_are_compared_word_by_word() -> None:
     spoken = ReadSentence("a", "Two red cats.", TONE, (0.0, 0.5, 1.0))
-    heard = RecognisedText("", 0.0, (("two", 0.05), ("cats.", 1.2)))
+    heard = RecognizedText("", 0.0, (("two", 0.05), ("cats.", 1.2)))
     assert compare_times(spoken, heard) == (2, 1)
-    assert compare_times(spoken, RecognisedText("two", 0.0)) == (0, 0)
+    assert compare_times(spoken, RecognizedText("two", 0.0)) == (0, 0)
 
 
 def test_babble_has_the_level_that_was_asked_for() -> None:

@@ -22,7 +22,7 @@ from cantata_bench.voice_quality.measures import (
     count_errors,
     measure_ending,
     prepare,
-    summarise,
+    summarize,
     track_pitch,
 )
 from cantata_bench.voice_quality.run import make_table, read_sentences
@@ -75,7 +75,7 @@ def test_errors_are_of_words_and_never_more_than_there_are(heard: str, errors: i
 
 def test_a_voice_is_the_mean_of_its_sentences() -> None:
     question = replace(JUDGED, kind="yes-no", mos=3.0, errors=0, ending=1.5)
-    voice = summarise("solo", "clara", [JUDGED, JUDGED, question])
+    voice = summarize("solo", "clara", [JUDGED, JUDGED, question])
     assert voice.mos == pytest.approx(11 / 3)
     assert voice.wer == pytest.approx(100 * 2 / 30)
     assert voice.rise == pytest.approx(3.5)

@@ -29,7 +29,7 @@ class Answer:
     text: str = ""
 
     def assert_understood(self) -> None:
-        """The server's rules repeat the question; a recogniser hears that in the answer."""
+        """The server's rules repeat the question; a recognizer hears that in the answer."""
         assert self.text.startswith("You said: "), self.text
         question = self.text.removeprefix("You said: ")
         assert word_error_rate([QUESTION], [question]) <= WORST_WER, self.text

@@ -40,6 +40,6 @@ def decode(data: bytes) -> tuple[NDArray[np.int16], int]:
 
 
 def assert_words(text: str) -> None:
-    """A recogniser has understood `SENTENCES`, once."""
+    """A recognizer has understood `SENTENCES`, once."""
     spoken = re.findall(r"\w+", SENTENCES.lower())
     assert re.findall(r"\w+", text.lower()) == spoken, text

@@ -1,4 +1,4 @@
-"""Which digits are said: a recogniser that knows no other words hears them reliably."""
+"""Which digits are said: a recognizer that knows no other words hears them reliably."""
 
 from __future__ import annotations
 

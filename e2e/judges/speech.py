@@ -15,7 +15,7 @@ import numpy as np
 import pocketsphinx
 import soxr
 
-from cantata_models.solo.training.evaluation.acoustics import analyse
+from cantata_models.solo.training.evaluation.acoustics import analyze
 from cantata_models.solo.training.evaluation.judge import Judge
 from cantata_models.solo.training.evaluation.short import read_baseline
 from cantata_models.solo.training.evaluation.timbre import embedding, nearest
@@ -154,4 +154,4 @@ def sounds_like(sound: Samples, rate: int) -> str:
     baseline = read_baseline()
     centres = {name: np.array(one.centre) for name, one in baseline.voices.items()}
     wide = sound if rate == EMBEDDING_RATE else soxr.resample(sound, rate, EMBEDDING_RATE)
-    return nearest(embedding(analyse(wide)), centres, np.array(baseline.spread))
+    return nearest(embedding(analyze(wide)), centres, np.array(baseline.spread))

@@ -95,7 +95,7 @@ class PredictorLayer(nn.Module):
     def attend(
         self, x: torch.Tensor, start: int, cos_sin: CosSin, keys: torch.Tensor, values: torch.Tensor
     ) -> torch.Tensor:
-        """[R, T, H] normalised, at positions start.. -> [R, T, H]. Fills keys and values [R, K, Q,
+        """[R, T, H] normalized, at positions start.. -> [R, T, H]. Fills keys and values [R, K, Q,
         E]."""
         norms = (_get_gain(self.q_norm), _get_gain(self.k_norm), self._epsilon)
         heads = self.qkv_proj(x)
@@ -103,7 +103,7 @@ class PredictorLayer(nn.Module):
         return torch.as_tensor(self.o_proj(mixed))
 
     def feed_forward(self, x: torch.Tensor) -> torch.Tensor:
-        """[R, T, H] normalised -> [R, T, H]."""
+        """[R, T, H] normalized -> [R, T, H]."""
         return torch.as_tensor(self.down_proj(silu_and_multiply(self.gate_up_proj(x))))
 
 

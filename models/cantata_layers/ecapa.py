@@ -1,7 +1,7 @@
 """ECAPA-TDNN: the vector of a speaker, from a log-mel spectrogram.
 
 Desplanques et al., "ECAPA-TDNN", 2020 (arXiv:2005.07143), in the variant of Qwen's checkpoints: no
-batch normalisation, reflected edges, and statistics of all frames next to each frame's own values.
+batch normalization, reflected edges, and statistics of all frames next to each frame's own values.
 
 Letters: B rows, T frames, M mels, C channels, E vector size.
 """

@@ -3,7 +3,7 @@
 The exporter names a graph's nodes by the modules that they come from
 (`/decoder/ups.0/ConvTranspose`), and most weights as the module does; products of matrices are
 turned, and an LSTM's gates have another order. Weights of 8 bits, as ONNX Runtime's dynamic
-quantisation writes them, become the numbers that they stand for.
+quantization writes them, become the numbers that they stand for.
 
 Field numbers are those of `onnx.proto`. WHY not by the package `onnx`: whoever serves a voice on a
 CPU would install 30 MB for five kinds of messages. `onnx_outputs` does without it, too.

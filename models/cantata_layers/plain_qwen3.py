@@ -30,7 +30,7 @@ class _NormWeight(nn.Module):
 
 
 class _PlainAttention(nn.Module):
-    """Grouped-query attention with normalised queries and keys.
+    """Grouped-query attention with normalized queries and keys.
 
     Args:
         index: of the layer, in the attention memory.
@@ -50,13 +50,13 @@ class _PlainAttention(nn.Module):
     def forward(self, x: torch.Tensor, rotary: Any, memory: AttentionMemory) -> torch.Tensor:
         """[N, D] -> [N, D]."""
         queries, keys, values = self.qkv_proj(x).split(self._widths, dim=-1)
-        queries = self._normalise(queries, self.q_norm.weight)
-        keys = self._normalise(keys, self.k_norm.weight)
+        queries = self._normalize(queries, self.q_norm.weight)
+        keys = self._normalize(keys, self.k_norm.weight)
         self._kernels.rotate(queries, keys, self._size, rotary)
         by_head = [rows.view(len(x), -1, self._size) for rows in (queries, keys, values)]
         return torch.as_tensor(self.o_proj(memory.attend(self._index, *by_head)))
 
-    def _normalise(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    def _normalize(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         by_head = rows.view(len(rows), -1, self._size)
         return self._kernels.rms_norm(by_head, weight, self._epsilon).view(rows.shape)
 

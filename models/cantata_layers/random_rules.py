@@ -41,7 +41,7 @@ def lengths(factor: float) -> Rule:
 
 
 def norm(mean: float) -> Rule:
-    """The gain of a normalisation, around `mean`."""
+    """The gain of a normalization, around `mean`."""
     return values(0.2 * mean, mean)
 
 

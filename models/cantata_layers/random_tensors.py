@@ -55,7 +55,7 @@ def conv(
 
 
 def norm(name: str, size: int, mean: float = 1.0) -> TensorSpec:
-    """The gain of a normalisation, around `mean`."""
+    """The gain of a normalization, around `mean`."""
     return TensorSpec(f"{name}.weight", (size,), 0.2 * mean, mean)
 
 

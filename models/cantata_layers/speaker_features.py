@@ -24,8 +24,8 @@ def mel_filters(mels: int, fft_size: int, sample_rate: int) -> npt.NDArray[np.fl
     rising = (bins - hertz[:-2]) / (hertz[1:-1] - hertz[:-2])
     falling = (hertz[2:] - bins) / (hertz[2:] - hertz[1:-1])
     filters = np.maximum(np.minimum(rising, falling), 0.0)
-    normalised: npt.NDArray[np.float32] = filters / np.maximum(filters.sum(axis=0), 1e-3)
-    return normalised.astype(np.float32)
+    normalized: npt.NDArray[np.float32] = filters / np.maximum(filters.sum(axis=0), 1e-3)
+    return normalized.astype(np.float32)
 
 
 SAMPLE_RATE = 24_000

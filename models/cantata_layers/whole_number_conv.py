@@ -30,7 +30,7 @@ def find_step(weight: torch.Tensor) -> float | None:
 
     Args:
         weight: float32 of any shape. If it has a step, one weight is no more than that: an export
-            without such a weight is not recognised.
+            without such a weight is not recognized.
     """
     sizes = weight.abs()
     sizes = sizes[sizes > 0]

@@ -189,7 +189,7 @@ class ErrorBody(WireModel):
 
 
 class Usage(WireModel):
-    """What one utterance cost. Nothing is tokenised: the input counts characters, the output counts
+    """What one utterance cost. Nothing is tokenized: the input counts characters, the output counts
     blocks of 50 ms of sound; one that has begun counts."""
 
     input_tokens: int

@@ -91,7 +91,7 @@ class _Dictation:
         )
 
     async def run(self, microphone: Microphone) -> None:
-        """Listen until a signal, or until something fails; returns once all is recognised."""
+        """Listen until a signal, or until something fails; returns once all is recognized."""
         with microphone, self._shown:
             self._console.print(
                 f"Listening to {microphone.name}. Ctrl-C ends.", highlight=False, markup=False

@@ -25,7 +25,7 @@ KEY_VARIABLE = "CANTATA_API_KEY"
 """Where the command reads the key for a server that requires one."""
 _STREAM_PATH = "/v1/audio/speech/stream"
 _SPEECH_PATH = "/v1/audio/speech"
-_SYNCHRONISE = "client-synchronise"
+_SYNCHRONIZE = "client-synchronise"
 
 
 class ServerError(CantataError):
@@ -98,7 +98,7 @@ class Session:
                     yield samples
         except ServerError:
             # A rejected text is followed by a rejected `input.done`; the next text is not to blame.
-            await self._synchronise()
+            await self._synchronize()
             raise
         except (GeneratorExit, asyncio.CancelledError):
             await self.cancel()
@@ -141,10 +141,10 @@ class Session:
     async def send(self, kind: str, **fields: Any) -> None:
         await self._socket.send(json.dumps({"type": kind, **fields}))
 
-    async def _synchronise(self) -> None:
+    async def _synchronize(self) -> None:
         """Read up to here: a repeated configuration is answered after everything before it."""
-        await self.send("session.config", **self._options, context_id=_SYNCHRONISE)
-        await self._read_until(lambda event: event.get("context_id") == _SYNCHRONISE)
+        await self.send("session.config", **self._options, context_id=_SYNCHRONIZE)
+        await self._read_until(lambda event: event.get("context_id") == _SYNCHRONIZE)
 
     async def _read_until(self, is_last: Callable[[dict[str, Any]], bool]) -> None:
         while True:

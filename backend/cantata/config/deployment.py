@@ -242,7 +242,7 @@ class RecognitionDeployment(PlacedStage):
     slots: Annotated[int, Field(ge=1, le=1024)] = 64
     """Windows of sound that the stage holds at the same time."""
     max_batch: Annotated[int, Field(ge=1, le=64)] = 1
-    """Windows that are recognised together at most."""
+    """Windows that are recognized together at most."""
 
 
 StageDeployment = (

@@ -15,7 +15,7 @@ from cantata.contract.service import ServedModel
 
 
 class Recognition(Protocol):
-    """One window of speech that is being recognised."""
+    """One window of speech that is being recognized."""
 
     @property
     def request_id(self) -> str:
@@ -27,7 +27,7 @@ class Recognition(Protocol):
 
         Args:
             recognize: what has been said so far is wanted soon, as the next of `partials`. A model
-                that recognises whole windows ignores it.
+                that recognizes whole windows ignores it.
 
         Raises:
             InvalidRequest: the window is longer than the model's longest.
@@ -39,7 +39,7 @@ class Recognition(Protocol):
         """What has been said so far, each time it is known; the iterator ends with `finish`.
 
         Raises:
-            RequestFailed: the window cannot be recognised.
+            RequestFailed: the window cannot be recognized.
             StageDied: the process that held it died.
         """
         ...
@@ -48,7 +48,7 @@ class Recognition(Protocol):
         """The transcript; no sound follows.
 
         Raises:
-            RequestFailed: the window cannot be recognised (`ChunkTimeout`: not in time).
+            RequestFailed: the window cannot be recognized (`ChunkTimeout`: not in time).
             StageDied: the process that held it died.
         """
         ...
@@ -74,7 +74,7 @@ class TranscriptionModel(ServedModel[TranscriptionRequest, Recognition], Protoco
 
     @property
     def has_partials(self) -> bool:
-        """Whether it recognises windows that still arrive."""
+        """Whether it recognizes windows that still arrive."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""The key by which the ends of a link recognise each other."""
+"""The key by which the ends of a link recognize each other."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def get_kind(event: DrawingEvent) -> FrameKind:
 
 @dataclass(frozen=True, slots=True)
 class TranscribeRequest:
-    """A window of speech to be recognised; its sound follows in `MoreSound`, until one is final."""
+    """A window of speech to be recognized; its sound follows in `MoreSound`, until one is final."""
 
     work_id: str
     model: str
@@ -254,7 +254,7 @@ class MoreSound:
     samples: NDArray[np.float32]
     """[N] as of `contract.data.transcripts.SoundPiece`."""
     recognize: bool = False
-    """What has come so far is to be recognised soon."""
+    """What has come so far is to be recognized soon."""
     final: bool = False
     """No sound follows."""
 

@@ -48,7 +48,7 @@ def read_pdf(path: Path) -> Document:
         raise DamagedDocument("PDF", type(error).__name__) from error
     if not any(character.isalnum() for page in pages for character in page):
         raise InvalidDocument(
-            "the PDF has no text: its pages are pictures; run a text recogniser over it first"
+            "the PDF has no text: its pages are pictures; run a text recognizer over it first"
         )
     return Document(title, author, "", tuple(_iterate_chapters(pages, starts)))
 

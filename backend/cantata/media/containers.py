@@ -21,7 +21,7 @@ AUDIO_FORMATS = "WAV, FLAC, Ogg (Opus, Vorbis), MP3, AAC, MP4/M4A, WebM"
 VIDEO_FORMATS = "MP4, MOV, WebM, MKV"
 
 HEAD_BYTES = 12
-"""By which most containers are recognised."""
+"""By which most containers are recognized."""
 _ADTS_MASK, _ADTS_SYNC = 0xE6, 0xE0
 """Of the second byte of an MPEG frame: the sync's end, and the layer, 0 only for AAC in ADTS."""
 _ID3, _ID3_HEADER_BYTES, _MAX_ID3_BYTES = b"ID3", 10, 4096
@@ -50,7 +50,7 @@ _EBML_MAGIC = b"\x1a\x45\xdf\xa3"
 
 
 def count_head_bytes(head: bytes) -> int:
-    """How many of a file's first bytes are needed to recognise it.
+    """How many of a file's first bytes are needed to recognize it.
 
     Args:
         head: the first `HEAD_BYTES`. If they begin a short ID3 tag, the frame behind it counts:
@@ -69,7 +69,7 @@ def _is_adts(frame: bytes) -> bool:
     return frame[:1] == b"\xff" and len(frame) > 1 and frame[1] & _ADTS_MASK == _ADTS_SYNC
 
 
-def recognise_audio(data: bytes, param: str) -> Container:
+def recognize_audio(data: bytes, param: str) -> Container:
     """The container of a sound file. Raises InvalidAudio: it is none that can be read; names those
     that can."""
     head = data[:HEAD_BYTES]
@@ -93,7 +93,7 @@ def recognise_audio(data: bytes, param: str) -> Container:
     raise InvalidAudio(f"{param} is not a readable sound file; valid: {AUDIO_FORMATS}", param)
 
 
-def recognise_video(data: bytes, param: str) -> Container:
+def recognize_video(data: bytes, param: str) -> Container:
     """The container of a video. Only containers in which every frame has a time are accepted.
     Raises InvalidVideo: it is none that can be read; names those that can."""
     if data[4:8] == b"ftyp":

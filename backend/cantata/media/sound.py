@@ -25,8 +25,8 @@ from cantata.media.containers import (
     VIDEO_FORMATS,
     count_head_bytes,
     opened,
-    recognise_audio,
-    recognise_video,
+    recognize_audio,
+    recognize_video,
 )
 
 Samples = NDArray[np.float32]
@@ -87,7 +87,7 @@ def read_sound(data: bytes, limits: SoundLimits, param: str) -> Recording:
     Raises:
         InvalidAudio: not a sound file, damaged or too long.
     """
-    container = recognise_audio(data, param)
+    container = recognize_audio(data, param)
     with opened(data, container, _DECODERS, param, InvalidAudio, AUDIO_FORMATS) as source:
         return _read(source, limits, param)
 
@@ -103,7 +103,7 @@ def read_track(data: bytes, limits: SoundLimits, param: str) -> Recording | None
         InvalidVideo: its sound is damaged.
         InvalidAudio: it is too long, or has an unsupported codec.
     """
-    container = recognise_video(data, param)
+    container = recognize_video(data, param)
     with opened(data, container, _DECODERS, param, InvalidVideo, VIDEO_FORMATS) as source:
         recording = _read(source, limits, param) if source.streams.audio else None
     return recording if recording is not None and len(recording.samples) else None
@@ -136,7 +136,7 @@ def stream_mono(
     """
     if head is None:
         head = _read_head(file)
-    container = recognise_audio(head, param)
+    container = recognize_audio(head, param)
     with opened(file, container, _DECODERS, param, InvalidAudio, AUDIO_FORMATS) as source:
         if not source.streams.audio:
             raise InvalidAudio(f"{param} contains no sound", param)
@@ -144,7 +144,7 @@ def stream_mono(
 
 
 def _read_head(file: BinaryIO) -> bytes:
-    """What a file is recognised by; it is at its beginning, before and after."""
+    """What a file is recognized by; it is at its beginning, before and after."""
     head = file.read(HEAD_BYTES)
     head += file.read(count_head_bytes(head) - HEAD_BYTES)
     file.seek(0)
@@ -155,7 +155,7 @@ def measure_duration(file: BinaryIO) -> float | None:
     """Seconds of a sound file as its header says; None if it says nothing. For a progress bar: a
     header may be wrong. The file is at its beginning, before and after."""
     try:
-        container = recognise_audio(_read_head(file), "file")
+        container = recognize_audio(_read_head(file), "file")
         with opened(file, container, _DECODERS, "file", InvalidAudio, AUDIO_FORMATS) as source:
             return None if source.duration is None else source.duration / av.time_base
     except InvalidAudio:

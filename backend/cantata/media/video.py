@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.chat import VideoPart
 from cantata.contract.data.errors import InvalidVideo
-from cantata.media.containers import VIDEO_FORMATS, opened, recognise_video
+from cantata.media.containers import VIDEO_FORMATS, opened, recognize_video
 from cantata.media.images import fitting
 
 FRAMES_PER_S = 2.0
@@ -57,7 +57,7 @@ def read_video(data: bytes, limits: VideoLimits, param: str) -> VideoPart:
     Raises:
         InvalidVideo: not a video, damaged, too long or too large.
     """
-    container = recognise_video(data, param)
+    container = recognize_video(data, param)
     with opened(data, container, _DECODERS, param, InvalidVideo, VIDEO_FORMATS) as source:
         return _read(source, limits, param)
 

@@ -1,4 +1,4 @@
-"""One model that listens, in this process: what `cantata transcribe` recognises with."""
+"""One model that listens, in this process: what `cantata transcribe` recognizes with."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class LocalTranscriptionModel:
         yield GrowingWindow(self, request)
 
     async def transcribe(self, request: TranscriptionRequest, sound: Sound) -> Transcript:
-        """Recognise a whole window in the thread. Raises InvalidRequest: an option cannot be
+        """Recognize a whole window in the thread. Raises InvalidRequest: an option cannot be
         served."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, self._transcribe, request, sound)

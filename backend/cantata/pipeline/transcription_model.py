@@ -67,7 +67,7 @@ class PipelineTranscriptionModel(PipelineModel):
         return self._builder.max_window_s
 
     async def warm_up(self) -> None:
-        """Recognise a first window."""
+        """Recognize a first window."""
         async with self._open_window(TranscriptionRequest(timestamps=True)) as window:
             await window.feed(self._builder.warm_up)
             await window.finish()

@@ -1,6 +1,6 @@
 """Detects a hung stage process from outside, without mistaking a slow machine for a hang.
 
-Three cases. A *stopped* process is recognised by its state. A process that waits for something
+Three cases. A *stopped* process is recognized by its state. A process that waits for something
 that never comes *sleeps* in the middle of a call and uses no processor time; one that
 only gets little of a busy machine is runnable, or waits for the disk, and its time advances. One
 in an endless loop *computes*: it is judged by its own processor time, so a busy machine makes

@@ -1,4 +1,4 @@
-"""A window of speech for a model that recognises it when it is complete."""
+"""A window of speech for a model that recognizes it when it is complete."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WholeWindowModel(Protocol):
 
 
 class WholeWindow:
-    """Implements `Recognition`: keeps the sound until `finish`. `model`: recognises it."""
+    """Implements `Recognition`: keeps the sound until `finish`. `model`: recognizes it."""
 
     def __init__(self, model: WholeWindowModel, request: TranscriptionRequest) -> None:
         self.request_id = make_work_id()
@@ -63,7 +63,7 @@ class WholeWindow:
 
 
 class GrowingWindow(WholeWindow):
-    """Also recognises what has come so far, and nothing twice."""
+    """Also recognizes what has come so far, and nothing twice."""
 
     def __init__(self, model: WholeWindowModel, request: TranscriptionRequest) -> None:
         super().__init__(model, request)

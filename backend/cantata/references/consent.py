@@ -28,7 +28,7 @@ VALID_S = 600.0
 _MAX_OPEN = 1000
 _MAX_NAME_CHARACTERS = 100
 _MIN_SHARE = 0.75
-"""Of a statement's words that must be heard: recognisers make mistakes."""
+"""Of a statement's words that must be heard: recognizers make mistakes."""
 _MIN_WORDS = _WORDS_ASKED - 1
 
 
@@ -44,7 +44,7 @@ class ConsentRecord(BaseModel):
     given_at: int
     """Unix time."""
     heard: str | None = None
-    """What the recogniser wrote down of a spoken statement."""
+    """What the recognizer wrote down of a spoken statement."""
 
 
 @dataclass(frozen=True, slots=True)

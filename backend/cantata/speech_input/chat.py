@@ -16,7 +16,7 @@ from cantata.contract.data.errors import CantataError
 Role = Literal["system", "user", "assistant", "tool"]
 
 UNINTELLIGIBLE = "[The user's words could not be understood.]"
-"""Stands for sound in which no words were recognised."""
+"""Stands for sound in which no words were recognized."""
 SILENT = "[The user has been silent for a while.]"
 """Stands for a silence after which an answer is due (`idle_timeout_ms`)."""
 

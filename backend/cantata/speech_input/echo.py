@@ -1,4 +1,4 @@
-"""Recognises a server's own answers in what a microphone hears.
+"""Recognizes a server's own answers in what a microphone hears.
 
 A loudspeaker's sound comes back later, quieter and shaped by the room, but it is the sound that was
 sent: a short filter of that explains it. Whoever speaks at the same time is not explained, and is

@@ -20,19 +20,19 @@ _BRIEF_S = 0.7
 _NEAR_SHARE = 0.1
 """Of such a turn, what must be as loud as the user usually is."""
 _MIN_S = 0.1
-"""Speech below this is a click, whatever a recogniser makes of it."""
+"""Speech below this is a click, whatever a recognizer makes of it."""
 _CONTENT_S = 0.6
-"""Speech from which on two words of any kind stop the answer: recognisers make one or two words of
+"""Speech from which on two words of any kind stop the answer: recognizers make one or two words of
 a hum, which is shorter."""
 _JOINED_S = 1.0
 """Speech from which on one of the two may be a word that only joins others: the beginning of
 "Hm, that's good" is often heard as "and that's"."""
 _SURE_S = 0.28
-"""Either, for complete speech of whose words the recogniser is sure."""
+"""Either, for complete speech of whose words the recognizer is sure."""
 _UNHEARD_S = 0.7
 """Speech that stops the answer where nobody finds its words; most backchannels are shorter."""
 _LONG_S = 2.5
-"""Speech that stops the answer without known words: nobody hums that long, and the recogniser may
+"""Speech that stops the answer without known words: nobody hums that long, and the recognizer may
 not know the language."""
 _MIN_LOGPROB = -1.0
 """Mean log-probability of tokens below which a transcript is usually wrong."""
@@ -41,7 +41,7 @@ _SURE_LOGPROB = -0.6
 _SURE_JOINED_LOGPROB = -0.9
 """The same where one of two words joins others: "on Tuesday" is seldom made of a hum."""
 _STOPPING_LOGPROB = -1.5
-"""The same for a word that stops by itself: a recogniser doubts words that stand alone."""
+"""The same for a word that stops by itself: a recognizer doubts words that stand alone."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+")
 _PHRASES = re.compile(
@@ -71,7 +71,7 @@ _BACKCHANNELS = frozenset(
     )
 )
 _HUM = re.compile(r"(?!(?:he|him|home|me)$)[aeiou']*(?:[hm][aeiou']*)+|i'm|her|hum+|hm+")
-"""What recognisers make of "mm-hm" and "uh-huh": words of nothing but h, m and vowels."""
+"""What recognizers make of "mm-hm" and "uh-huh": words of nothing but h, m and vowels."""
 _STOPPING = frozenset(
     _WORD.findall(
         "actually again back but call cancel delete don't enough excuse faster forget hang hello "
@@ -97,12 +97,12 @@ _JOINING = frozenset(
 )
 """Words that say little by themselves."""
 _NOISE = re.compile(r"[\[(*][^\])*]*[\])*]")
-"""How recognisers write what is no speech: [cough], (laughs)."""
+"""How recognizers write what is no speech: [cough], (laughs)."""
 
 
 _EXAMPLES = "Mm-hm. Yeah. Okay. Stop! Wait! Cancel. What? Enough. Uh-huh."
-"""What people say over an answer, hums and words alike, since recognisers do badly with a word that
-stands alone. With it, the embedded one recognises 109 of 120 (85 without), makes such a word of 4
+"""What people say over an answer, hums and words alike, since recognizers do badly with a word that
+stands alone. With it, the embedded one recognizes 109 of 120 (85 without), makes such a word of 4
 of 120 backchannels (4) and of no noise (none), and sentences keep their words."""
 
 
@@ -185,7 +185,7 @@ def expect_short_words(
     request: TranscriptionRequest, languages: Sequence[str]
 ) -> TranscriptionRequest:
     """The request for speech over an answer: single words are expected, if it is English.
-    `languages`: BCP 47 tags of what the recogniser understands."""
+    `languages`: BCP 47 tags of what the recognizer understands."""
     spoken = [request.language] if request.language else languages
     if not spoken or not all(tag.lower().partition("-")[0] == "en" for tag in spoken):
         return request

@@ -22,10 +22,10 @@ from cantata.speech_input.utterance_cutter import SoundSegment, UtteranceCutter
 from cantata.speech_input.vad import WINDOW, SpeechJudge
 
 _FED_SAMPLES = SPEECH_RATE // 4
-"""Sound sent to the model at a time, unless something is to be recognised."""
+"""Sound sent to the model at a time, unless something is to be recognized."""
 _PARTIAL_SHARE = 3.0
 """On servers without time to spare, each conversation's partial transcripts are so many times as
-far apart as one takes, and all together take one part in so many of the recogniser's time: whoever
+far apart as one takes, and all together take one part in so many of the recognizer's time: whoever
 pauses waits for the one in progress."""
 _JUDGED_AT_ONCE = 16
 """Windows judged before other tasks get their turn."""
@@ -34,7 +34,7 @@ _FULL_SCALE = np.float32(32768)
 
 @dataclass(slots=True)
 class RecognitionLoad:
-    """What a server's conversations have asked their recogniser for and do not have yet."""
+    """What a server's conversations have asked their recognizer for and do not have yet."""
 
     waiting: dict[object, float] = field(default_factory=dict)
     """Windows that wait for a transcript, and since when."""
@@ -191,7 +191,7 @@ class _Window(Protocol):
 
 
 class _OpenWindow:
-    """A window of sound that a model recognises while it arrives."""
+    """A window of sound that a model recognizes while it arrives."""
 
     def __init__(
         self,
@@ -257,7 +257,7 @@ class _OpenWindow:
 
 
 class _WholeWindow:
-    """Of a model that recognises whole windows. What has been said is recognised when a pause
+    """Of a model that recognizes whole windows. What has been said is recognized when a pause
     begins, as if it were all; if the speaker goes on, that was in vain."""
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Cuts recordings of any length into segments of speech that a recogniser takes as windows.
+"""Cuts recordings of any length into segments of speech that a recognizer takes as windows.
 
-What is not speech by Silero's judgement is left out: a recogniser makes up words for it. Cuts are
+What is not speech by Silero's judgement is left out: a recognizer makes up words for it. Cuts are
 made in pauses; in speech without any, where speech is least likely.
 """
 
@@ -33,14 +33,14 @@ class SegmenterOptions:
     """Seconds of the longest segment."""
     threshold: float = 0.35
     """Least probability of speech. WHY less than for turns: by telephone, Silero is unsure of first
-    words, and a recogniser hears little in a sound that it takes for speech by mistake."""
+    words, and a recognizer hears little in a sound that it takes for speech by mistake."""
     lead_s: float = 1.0
     """Sound kept before the first speech of a segment."""
     padding_s: float = 0.3
     """Sound kept after its last."""
     pauses: tuple[tuple[float, float], ...] = ((0.0, 1.5), (4.0, 0.6), (10.0, 0.32))
     """Segments at least so many seconds long end at a pause of so many seconds: short ones are
-    joined, because a recogniser understands words better among others."""
+    joined, because a recognizer understands words better among others."""
 
     def pause_after(self, length_s: float) -> float:
         """Seconds of the pause that ends a segment of this length."""

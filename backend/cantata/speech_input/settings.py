@@ -68,6 +68,6 @@ class RealtimeSettings:
     """Most sound sent before it can be played: anything beyond would be made in vain if the user
     interrupted."""
     answer_timeout_s: float = 60.0
-    """A response fails after this much silence from the chat endpoint or the recogniser."""
+    """A response fails after this much silence from the chat endpoint or the recognizer."""
     calls: CallSettings = CallSettings()
     resuming: ResumingSettings = ResumingSettings()

@@ -1,4 +1,4 @@
-"""Converts a client's sound for the recognisers: 16 kHz, mono, signed 16 bit."""
+"""Converts a client's sound for the recognizers: 16 kHz, mono, signed 16 bit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cantata.audio.pcm import BYTES_PER_SAMPLE, to_s16
 
 HEARD_RATE = 16_000
-"""Sample rate of the recognisers' sound, in Hz."""
+"""Sample rate of the recognizers' sound, in Hz."""
 _FULL_SCALE = np.float32(32768)
 Encoding = Literal["pcm", "mulaw", "alaw"]
 
@@ -59,7 +59,7 @@ class SoundInput:
         return to_s16(self._resampler.resample_chunk(samples, last=last))
 
     def _create_resampler(self) -> soxr.ResampleStream:
-        # Speech below 7 kHz is what recognisers use: the steeper filters would only add delay.
+        # Speech below 7 kHz is what recognizers use: the steeper filters would only add delay.
         return soxr.ResampleStream(self._rate, HEARD_RATE, 1, dtype="float32", quality="LQ")
 
 

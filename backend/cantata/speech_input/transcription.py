@@ -1,4 +1,4 @@
-"""The interface of a recogniser: an utterance in, its words out."""
+"""The interface of a recognizer: an utterance in, its words out."""
 
 from __future__ import annotations
 

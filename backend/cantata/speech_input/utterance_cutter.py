@@ -1,7 +1,7 @@
-"""Decides what of an utterance a recogniser gets, and when it is asked for the words.
+"""Decides what of an utterance a recognizer gets, and when it is asked for the words.
 
 Silence is held back until the speaker goes on: what was asked for when a pause began is then all
-there is to recognise when the turn ends. Long utterances become several windows, cut in pauses; in
+there is to recognize when the turn ends. Long utterances become several windows, cut in pauses; in
 speech without any, where speech is least likely.
 """
 
@@ -28,7 +28,7 @@ _PADDING_WINDOWS = 10
 
 @dataclass(frozen=True, slots=True)
 class SoundSegment:
-    """Sound for the recogniser."""
+    """Sound for the recognizer."""
 
     sound: Heard
     is_pause: bool = False
@@ -57,7 +57,7 @@ class UtteranceCutter:
         self._length = 0
         """Samples of these."""
         self._held: deque[Heard] = deque()
-        """Silence that the recogniser has not got."""
+        """Silence that the recognizer has not got."""
         self._quiet = 0
         """Pieces of silence in a row, while there is a window."""
         self._onset = 0
@@ -70,7 +70,7 @@ class UtteranceCutter:
         return self._quiet > 0 or not self._is_begun
 
     def take(self, sound: Heard, probability: float) -> list[SoundSegment]:
-        """What the recogniser gets after the next piece of sound. Pieces of more than `WINDOW`
+        """What the recognizer gets after the next piece of sound. Pieces of more than `WINDOW`
         samples are certainly speech or certainly none."""
         min_probability = self._threshold - HYSTERESIS if self._is_begun else self._threshold
         is_speech = probability >= min_probability

@@ -325,7 +325,7 @@ def _read_cell(found: re.Match[str]) -> str:
 
 def _find_shown(found: re.Match[str], character: str) -> str:
     """The text that an entity or an escape stands for. A bracket must not form a tag for the
-    model's own normaliser, and control characters have no sound."""
+    model's own normalizer, and control characters have no sound."""
     before, after = _find_neighbours(found)
     if character == "<" and not before.isalnum() and (after.isalpha() or after == "/"):
         return ""

@@ -202,7 +202,7 @@ def _read_time(text: str, form: str, language: str) -> str | None:
         return None
     if duration := _DURATION.fullmatch(text):
         parts = [(duration[1], "minute"), (duration[2], "second")]
-        return " ".join(f"{number} {_pluralise(name, number)}" for number, name in parts if number)
+        return " ".join(f"{number} {_pluralize(name, number)}" for number, name in parts if number)
     found = _TIME.fullmatch(text)
     if found is None or int(found[1]) > 24 or int(found[2]) > 59:
         return None
@@ -213,7 +213,7 @@ def _read_time(text: str, form: str, language: str) -> str | None:
     elif not found[4]:
         said.append("o'clock" if 1 <= int(found[1]) <= 12 else "hundred hours")
     if found[3]:
-        said.append(f"and {_spell_number(found[3], language)} {_pluralise('second', found[3])}")
+        said.append(f"and {_spell_number(found[3], language)} {_pluralize('second', found[3])}")
     if found[4]:
         said.append("A M" if found[4].lower() == "a" else "P M")
     return " ".join(said)
@@ -237,10 +237,10 @@ def _read_unit(text: str, form: str, language: str) -> str | None:
         return None
     name = _UNITS.get(found[2].lower())
     number = _spell_number(found[1], language)
-    return None if name is None or number is None else f"{number} {_pluralise(name, found[1])}"
+    return None if name is None or number is None else f"{number} {_pluralize(name, found[1])}"
 
 
-def _pluralise(name: str, number: str) -> str:
+def _pluralize(name: str, number: str) -> str:
     return name if number == "1" else _PLURALS.get(name, name + "s")
 
 

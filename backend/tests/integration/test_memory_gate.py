@@ -122,7 +122,7 @@ def test_of_a_model_that_is_not_made_for_it_nothing_is_known(tmp_path: Path) -> 
     assert measure_stage(spec, tmp_path, CodecDeployment()) == {}
 
 
-def test_recognisers_count_with_their_files(tmp_path: Path) -> None:
+def test_recognizers_count_with_their_files(tmp_path: Path) -> None:
     (tmp_path / "weights.bin").write_bytes(bytes(1000))
     spec = StageSpec("listener", StageKind.RECOGNITION, "nowhere:listener")
     assert measure_stage(spec, tmp_path, RecognitionDeployment()) == {"weights": 1000}

@@ -40,7 +40,7 @@ MAX_S = 30.0
 """Windows of models that take longer ones are no longer here."""
 DEADLINE_S = 60.0
 SECONDS = (0.9, 1.2, 0.3, 0.7, 1.2, 0.5)
-"""Of the windows that are recognised together."""
+"""Of the windows that are recognized together."""
 
 pytestmark = [
     pytest.mark.integration,

@@ -234,7 +234,7 @@ def read_threads(pid: int) -> dict[str, tuple[int, int]]:
     return found
 
 
-async def test_a_file_is_recognised_in_threads_that_leave_the_cpu_to_others(
+async def test_a_file_is_recognized_in_threads_that_leave_the_cpu_to_others(
     model: PipelineTranscriptionModel,
 ) -> None:
     (stage,) = model.orchestrator.stages.values()

@@ -64,7 +64,7 @@ class TinyTalker(TinyTalkerFront):
 
     def load_checkpoint(self, checkpoint: Path) -> None:
         weights = load_file(checkpoint / "model.safetensors")
-        # vLLM's attention has scales for quantised caches, which no checkpoint holds.
+        # vLLM's attention has scales for quantized caches, which no checkpoint holds.
         missing, unexpected = self.load_state_dict(weights, strict=False)
         assert not unexpected, unexpected
         assert all(".attn._" in name for name in missing), missing

@@ -136,7 +136,7 @@ def run_threads(stage: RecognitionStage, descriptor: int, results: int) -> list[
     return found
 
 
-def test_a_window_is_recognised_once_it_is_complete() -> None:
+def test_a_window_is_recognized_once_it_is_complete() -> None:
     model = Listing()
     stage = build_stage(model)
     add(stage, "a", 1, 2)
@@ -192,7 +192,7 @@ def test_chunks_of_a_window_are_numbered() -> None:
     assert [(chunk.index, chunk.final) for chunk in (first, last)] == [(0, False), (1, True)]
 
 
-def test_a_complete_window_that_is_recognised_already_ends_without_another_call() -> None:
+def test_a_complete_window_that_is_recognized_already_ends_without_another_call() -> None:
     model = Listing()
     stage = build_stage(model)
     add(stage, "a", 1, asks=True)
@@ -238,7 +238,7 @@ def test_slots_are_held_until_the_end() -> None:
     add(stage, "c", 1)
 
 
-def test_windows_are_recognised_together_up_to_the_limit() -> None:
+def test_windows_are_recognized_together_up_to_the_limit() -> None:
     model = Listing()
     stage = build_stage(model, max_batch=2)
     for name in "abc":
@@ -273,7 +273,7 @@ def test_a_faulty_window_leaves_the_others_of_its_batch(
     assert stage.get_counts()["requests"] == 0
 
 
-def test_a_thread_recognises_while_sound_comes() -> None:
+def test_a_thread_recognizes_while_sound_comes() -> None:
     model = Listing()
     model.gate = threading.Event()
     stage = build_stage(model)
@@ -312,7 +312,7 @@ def test_what_is_asked_and_completed_meanwhile_needs_no_other_call() -> None:
         assert model.batches == [["a 1"], ["b 1"]]
 
 
-def test_an_abort_while_it_is_recognised_frees_the_window_at_once() -> None:
+def test_an_abort_while_it_is_recognized_frees_the_window_at_once() -> None:
     model = Listing()
     model.gate = threading.Event()
     stage = build_stage(model, slots=1)

@@ -1,4 +1,4 @@
-"""Windows that are recognised while they grow, by a model of whole windows."""
+"""Windows that are recognized while they grow, by a model of whole windows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def read(window: GrowingWindow) -> list[str]:
     return [transcript.text async for transcript in window.partials()]
 
 
-async def test_what_has_come_so_far_is_recognised_when_it_is_asked_for() -> None:
+async def test_what_has_come_so_far_is_recognized_when_it_is_asked_for() -> None:
     model = CountingModel()
     window = GrowingWindow(model, TranscriptionRequest())
     reading = asyncio.create_task(read(window))
@@ -51,7 +51,7 @@ async def test_what_has_come_so_far_is_recognised_when_it_is_asked_for() -> None
     assert sorted(model.lengths) == [200, 250]
 
 
-async def test_nothing_is_recognised_twice() -> None:
+async def test_nothing_is_recognized_twice() -> None:
     model = CountingModel()
     window = GrowingWindow(model, TranscriptionRequest())
     model.may_go_on.clear()

@@ -32,7 +32,7 @@ from cantata_bench.machine import in_own_process
 from cantata_bench.noise_guard import observed
 from cantata_bench.results import LoadSpec
 from cantata_bench.server import READY_DEADLINE_S, end, free_port, running_server
-from cantata_bench.summary import summarise
+from cantata_bench.summary import summarize
 
 Tell = Callable[[str], None]
 SERVER, PROXY, EDGE = "server", "behind a byte proxy", "through an edge"
@@ -170,7 +170,7 @@ def _measure_turn(way: _Way, spec: LoadSpec) -> MeasuredTurn:
     before_s = _sum_cpu_s(way.pids)
     report = in_own_process(measured_load, spec, way.target, False)
     used_s = _sum_cpu_s(way.pids) - before_s
-    found = summarise(report.records, report.audio_in_window_s / spec.seconds)
+    found = summarize(report.records, report.audio_in_window_s / spec.seconds)
     if found is None:
         raise RuntimeError(f"{way.target.url} spoke nothing")
     steps = {step: spread.p50 for step, spread in found.ttfp_steps.items()}

@@ -239,10 +239,10 @@ def measure_transports(pace: CarriedLoad, rounds: int) -> list[Transported]:
     for number in range(rounds):
         for name in list(TRANSPORTS)[:: -1 if number % 2 else 1]:
             runs[name].append((_run(name, pace, PERIOD_S), _run(name, pace, 0.0)))
-    return [_summarise(name, found, pace) for name, found in runs.items()]
+    return [_summarize(name, found, pace) for name, found in runs.items()]
 
 
-def _summarise(name: str, found: Sequence[tuple[_Run, _Run]], pace: CarriedLoad) -> Transported:
+def _summarize(name: str, found: Sequence[tuple[_Run, _Run]], pace: CarriedLoad) -> Transported:
     paced = [one for one, _ in found]
     return Transported(
         name,

@@ -30,7 +30,7 @@ from cantata_bench.load import measured_load
 from cantata_bench.machine import in_own_process
 from cantata_bench.results import LoadSpec, LoadSummary
 from cantata_bench.server import running_server
-from cantata_bench.summary import summarise
+from cantata_bench.summary import summarize
 
 PROMPTS = ("a red heart", "a green apple", "a cat face", "a house", "the sun", "a blue car")
 MIXED_SCALES = (1.0, 0.5, 1.0, 1.5, 0.5, 1.0, 0.5, 1.0)
@@ -249,7 +249,7 @@ def _measure_beside_speech(
 
 def _measure_speech(target: Target) -> LoadSummary | None:
     report = in_own_process(measured_load, SPEECH, target, False)
-    return summarise(report.records, report.audio_in_window_s / SPEECH.seconds)
+    return summarize(report.records, report.audio_in_window_s / SPEECH.seconds)
 
 
 async def _measure_speech_beside(

@@ -62,13 +62,13 @@ def published_cost() -> ForwardCost:
     return cost
 
 
-def arrivals(cost: ForwardCost, utilisation: float, number: int, seed: int) -> list[JobView]:
+def arrivals(cost: ForwardCost, utilization: float, number: int, seed: int) -> list[JobView]:
     """Pictures of mixed sizes and steps, as they come, that one at a time would keep the GPU busy
     for this share of the time."""
     rng = np.random.default_rng(seed)
     kinds = [(int(rng.choice(SIDES, p=SHARES)), int(rng.choice(STEPS))) for _ in range(number)]
     work_s = sum(steps * cost.seconds(get_size(side)) for side, steps in kinds)
-    times = np.sort(rng.uniform(0, work_s / utilisation, number))
+    times = np.sort(rng.uniform(0, work_s / utilization, number))
     return [
         JobView(f"{n}", get_size(side), steps, steps, float(at_s))
         for n, ((side, steps), at_s) in enumerate(zip(kinds, times, strict=True))

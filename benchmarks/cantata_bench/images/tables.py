@@ -16,7 +16,7 @@ from cantata_bench.images.simulated import (
 )
 from cantata_bench.tables import table
 
-UTILISATIONS = (0.5, 0.8, 0.95)
+UTILIZATIONS = (0.5, 0.8, 0.95)
 PICTURES, SEED = 400, 0
 
 
@@ -79,13 +79,13 @@ def simulated_table() -> str:
     cost = published_cost()
     head = ("GPU busy", "mean latency", "first come, first served", "ratio", "p95", "first come")
     lines = []
-    for utilisation in UTILISATIONS:
-        jobs = arrivals(cost, utilisation, PICTURES, SEED)
+    for utilization in UTILIZATIONS:
+        jobs = arrivals(cost, utilization, PICTURES, SEED)
         ours: Waited = simulate(jobs, cost, by_plan)
         theirs: Waited = simulate(jobs, cost, first_come)
         lines.append(
             (
-                f"{utilisation:.0%}",
+                f"{utilization:.0%}",
                 _format_s(ours.mean_s),
                 _format_s(theirs.mean_s),
                 f"{ours.mean_s / theirs.mean_s:.2f}",

@@ -28,13 +28,13 @@ def describe_outcomes(found: Sequence[CaseOutcome]) -> str:
         judged = f"{'met' if share <= goal else 'missed'} ({goal:.0%})"
         lines.append(f"| {name} | {len(ones)} | {wrong} ({share:.1%}) | {judged} |")
     lines += ["", "| interruptions | p50 | p95 | goal |", "|-|-|-|-|"]
-    stopped = [one for one in found if one.case.stops and one.recognised_s is not None]
-    recognised = [one.recognised_s for one in stopped if one.recognised_s is not None]
+    stopped = [one for one in found if one.case.stops and one.recognized_s is not None]
+    recognized = [one.recognized_s for one in stopped if one.recognized_s is not None]
     silent = [one.silent_s for one in stopped]
-    whole = [one.recognised_s + one.silent_s for one in stopped if one.recognised_s is not None]
+    whole = [one.recognized_s + one.silent_s for one in stopped if one.recognized_s is not None]
     for name, values, limit_s in (
-        ("first sound to being recognised", recognised, None),
-        ("being recognised to the last sound", silent, SILENT_GOAL_S),
+        ("first sound to being recognized", recognized, None),
+        ("being recognized to the last sound", silent, SILENT_GOAL_S),
         ("first sound to the last sound of the answer", whole, None),
     ):
         if not values:

@@ -45,7 +45,7 @@ class CaseOutcome:
     """What a case did to the answer."""
 
     case: InterruptionCase
-    recognised_s: float | None
+    recognized_s: float | None
     """Seconds from the first loud sample to the news of speech; None: nothing was told."""
     silent_s: float = 0.0
     """Seconds from the news to the last sound of the answer."""
@@ -53,7 +53,7 @@ class CaseOutcome:
     @property
     def stopped(self) -> bool:
         """Whether the answer stopped."""
-        return self.recognised_s is not None
+        return self.recognized_s is not None
 
 
 class SpeechMaker:

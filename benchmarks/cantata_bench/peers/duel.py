@@ -217,11 +217,11 @@ def compare(
                 if turn:
                     pairs.append((rounds[ours.name], rounds[theirs.name]))
                     tell(f"{count} listeners, turn {turn} of {turns}")
-            found.append(summarise_pairs(count, pairs))
+            found.append(summarize_pairs(count, pairs))
         return found
 
 
-def summarise_pairs(listeners: int, pairs: Sequence[tuple[DuelRound, DuelRound]]) -> DuelResult:
+def summarize_pairs(listeners: int, pairs: Sequence[tuple[DuelRound, DuelRound]]) -> DuelResult:
     """The ratios of each turn, and their middle."""
 
     def divide(read: Callable[[DuelRound], float]) -> Ratio:

@@ -22,7 +22,7 @@ from cantata_bench.results import ListenedRequest, LoadSpec, LoadSummary
 from cantata_bench.simulator.edges import SimulatedEdge
 from cantata_bench.simulator.server import SimulatedServer
 from cantata_bench.simulator.system import System
-from cantata_bench.summary import summarise
+from cantata_bench.summary import summarize
 from cantata_bench.texts import text_set
 
 R = TypeVar("R")
@@ -91,7 +91,7 @@ async def _simulate(system: System, spec: LoadSpec) -> Prediction:
     await asyncio.gather(*running, return_exceptions=True)
     refused = sum(record.outcome == "refused" for record in load.records)
     throughput_x = load.in_window_s / spec.seconds
-    return Prediction(spec, summarise(load.records, throughput_x), refused)
+    return Prediction(spec, summarize(load.records, throughput_x), refused)
 
 
 @dataclass(slots=True)

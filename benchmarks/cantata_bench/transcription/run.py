@@ -1,4 +1,4 @@
-"""Voices read sentences, recognisers write them down, and a table comes out."""
+"""Voices read sentences, recognizers write them down, and a table comes out."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import jiwer
 from cantata.config.plugins import list_embedded_models
 from cantata_bench.server import running_server
 from cantata_bench.tables import table
-from cantata_bench.transcription.recognisers import (
-    RecognisedText,
-    Recogniser,
-    ServerRecogniser,
+from cantata_bench.transcription.recognizers import (
+    RecognizedText,
+    Recognizer,
+    ServerRecognizer,
     list_peers,
 )
 from cantata_bench.transcription.recordings import (
@@ -42,7 +42,7 @@ _SHORT_FORMS = {"'re": " are", "'m": " am", "'ll": " will", "'ve": " have"}
 
 @dataclass(frozen=True, slots=True)
 class WrittenWords:
-    """What a recogniser wrote of one recording."""
+    """What a recognizer wrote of one recording."""
 
     words: tuple[str, ...]
     """Without punctuation and variants of spelling."""
@@ -51,9 +51,9 @@ class WrittenWords:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """One recogniser under one condition."""
+    """One recognizer under one condition."""
 
-    recogniser: str
+    recognizer: str
     condition: str
     words: int
     errors: int
@@ -85,7 +85,7 @@ def measure(
     folder: Path,
     tell: Callable[[str], None],
 ) -> list[Scores]:
-    """Serve the voices and the recogniser, and compare it with what is installed.
+    """Serve the voices and the recognizer, and compare it with what is installed.
 
     Args:
         voices: of models that ship.
@@ -104,20 +104,20 @@ def measure(
         espeak = [one for s in sentences if (one := read_by_espeak(s.text)) is not None]
         if espeak:
             spoken[espeak[0].voice] = espeak
-        recognisers: list[Recogniser] = [
-            ServerRecogniser(server.url, server.pid),
+        recognizers: list[Recognizer] = [
+            ServerRecognizer(server.url, server.pid),
             *list_peers(),
         ]
         for condition, recordings in _list_conditions(spoken, long_minutes):
-            for recogniser in recognisers:
-                found.append(_score(recogniser, condition, recordings))
+            for recognizer in recognizers:
+                found.append(_score(recognizer, condition, recordings))
                 tell(_format_row(found[-1]))
     return found
 
 
 def count_errors(text: str, heard: str) -> tuple[int, int]:
     """Words in the text, and wrong, missing and added ones in what was heard. Loops count in full:
-    they are what a recogniser must not do."""
+    they are what a recognizer must not do."""
     wanted, got = bare_words(text), bare_words(heard)
     if not got:
         return len(wanted), len(wanted)
@@ -138,7 +138,7 @@ def bare_words(text: str) -> list[str]:
     return [SPELLINGS.get(word, word) for word in words]
 
 
-def compare_times(spoken: ReadSentence, heard: RecognisedText) -> tuple[int, int]:
+def compare_times(spoken: ReadSentence, heard: RecognizedText) -> tuple[int, int]:
     """Words that both sides have a time for, and how many of them agree within `CLOSE_S`."""
     own = spoken.text.split()
     if len(own) != len(spoken.word_starts) or not heard.words:
@@ -156,7 +156,7 @@ def compare_times(spoken: ReadSentence, heard: RecognisedText) -> tuple[int, int
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Whether two recognisers write the same, and who is right where they do not."""
+    """Whether two recognizers write the same, and who is right where they do not."""
 
     recordings: int
     same: int
@@ -166,7 +166,7 @@ class Agreement:
 
 
 def compare_words(one: Sequence[WrittenWords], other: Sequence[WrittenWords]) -> Agreement:
-    """What two recognisers wrote of the same recordings."""
+    """What two recognizers wrote of the same recordings."""
     pairs = list(zip(one, other, strict=True))
     unlike = [(a, b) for a, b in pairs if a.words != b.words]
     errors = sum(a.errors for a, _ in unlike), sum(b.errors for _, b in unlike)
@@ -174,13 +174,13 @@ def compare_words(one: Sequence[WrittenWords], other: Sequence[WrittenWords]) ->
 
 
 def make_table(scores: Sequence[Scores]) -> str:
-    """Markdown: one row for each condition and recogniser, and what the columns mean."""
-    head = ["recording", "recogniser", "WER", "CPU s per s", "words within 80 ms", "same words"]
-    own = {one.condition: one for one in scores if one.recogniser == ServerRecogniser.name}
+    """Markdown: one row for each condition and recognizer, and what the columns mean."""
+    head = ["recording", "recognizer", "WER", "CPU s per s", "words within 80 ms", "same words"]
+    own = {one.condition: one for one in scores if one.recognizer == ServerRecognizer.name}
     lines = [
         [
             one.condition,
-            one.recogniser,
+            one.recognizer,
             f"{one.wer:.1f}%",
             f"{one.rtf:.3f}",
             f"{100 * one.close / one.timed:.0f}%" if one.timed else "",
@@ -194,7 +194,7 @@ def make_table(scores: Sequence[Scores]) -> str:
         "voice activity detector, word times and a beam of 5; pocketsphinx has its own model. "
         "Times of words are compared with those that the voice itself reports. The last column: "
         "recordings of which cantata writes the same words, and in brackets how many words are "
-        "wrong in the others, cantata's before the recogniser's."
+        "wrong in the others, cantata's before the recognizer's."
         "\n\n" + table(head, lines)
     )
 
@@ -236,21 +236,21 @@ def _list_conditions(
         yield f"{name}, {long_minutes:g} min without a break", [join_without_break(whole)]
 
 
-def _score(recogniser: Recogniser, condition: str, recordings: Sequence[ReadSentence]) -> Scores:
+def _score(recognizer: Recognizer, condition: str, recordings: Sequence[ReadSentence]) -> Scores:
     words = errors = timed = close = 0
     seconds = cpu_s = 0.0
     written = []
     for spoken in recordings:
-        heard = recogniser.transcribe(spoken.sound)
+        heard = recognizer.transcribe(spoken.sound)
         counted, wrong = count_errors(spoken.text, heard.text)
         both, right = compare_times(spoken, heard)
         words, errors, timed, close = words + counted, errors + wrong, timed + both, close + right
         seconds, cpu_s = seconds + len(spoken.sound) / RATE_HZ, cpu_s + heard.cpu_s
         written.append(WrittenWords(tuple(bare_words(heard.text)), wrong))
     return Scores(
-        recogniser.name, condition, words, errors, seconds, cpu_s, timed, close, tuple(written)
+        recognizer.name, condition, words, errors, seconds, cpu_s, timed, close, tuple(written)
     )
 
 
 def _format_row(one: Scores) -> str:
-    return f"{one.condition}: {one.recogniser} WER {one.wer:.1f}%, CPU {one.rtf:.3f} s per s"
+    return f"{one.condition}: {one.recognizer} WER {one.wer:.1f}%, CPU {one.rtf:.3f} s per s"

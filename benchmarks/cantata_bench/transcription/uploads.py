@@ -21,7 +21,7 @@ from cantata_bench.load import measured_load
 from cantata_bench.machine import in_own_process
 from cantata_bench.results import LoadSpec, LoadSummary
 from cantata_bench.server import running_server
-from cantata_bench.summary import summarise
+from cantata_bench.summary import summarize
 from cantata_bench.tables import table
 from cantata_bench.transcription.recordings import (
     RATE_HZ,
@@ -87,13 +87,13 @@ def measure_uploads(
         target = Target(server.url, voices=(_STREAM_VOICE,))
         texts = [sentence.text for sentence in read_sentences(None)[:_SENTENCES]]
         spoken = join_without_break([read_aloud(server.url, "heart", text) for text in texts])
-        asyncio.run(_send_uploads(server.url, spoken, 1))  # loads the recogniser
+        asyncio.run(_send_uploads(server.url, spoken, 1))  # loads the recognizer
         tell(f"{streams} live streams")
-        alone = _summarise(spec, target)
+        alone = _summarize(spec, target)
         tell(f"{streams} live streams beside {uploads} uploads")
         with ThreadPoolExecutor(1) as thread:
             uploading = thread.submit(_start_uploads, server.url, spoken, uploads, spec.warm_up_s)
-            beside = _summarise(spec, target)
+            beside = _summarize(spec, target)
             return BesideUploads(alone, beside, uploading.result())
 
 
@@ -120,9 +120,9 @@ def make_uploads_table(found: BesideUploads) -> str:
     )
 
 
-def _summarise(spec: LoadSpec, target: Target) -> LoadSummary:
+def _summarize(spec: LoadSpec, target: Target) -> LoadSummary:
     report = in_own_process(measured_load, spec, target, False)
-    summary = summarise(report.records, report.audio_in_window_s / spec.seconds)
+    summary = summarize(report.records, report.audio_in_window_s / spec.seconds)
     if summary is None:
         raise RuntimeError("nothing was spoken")
     return summary

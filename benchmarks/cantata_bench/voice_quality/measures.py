@@ -20,7 +20,7 @@ PEAK = 0.7
 _HOP, _WINDOW = 160, 640
 _MIN_HZ, _MAX_HZ = 65, 400
 _VOICED = 0.6
-"""Normalised autocorrelation at the period."""
+"""Normalized autocorrelation at the period."""
 _LOUD_DB = -30
 """Against the loudest window; quieter ones have no pitch."""
 _MAX_SEMITONES = 9
@@ -104,7 +104,7 @@ class JudgePanel:
         )
 
 
-def summarise(model: str, voice: str, judged: Sequence[EvalResult]) -> VoiceMeans:
+def summarize(model: str, voice: str, judged: Sequence[EvalResult]) -> VoiceMeans:
     """The means; there is at least one sentence."""
     return VoiceMeans(
         model=model,
@@ -132,7 +132,7 @@ def prepare(samples: NDArray[np.float32], rate_hz: int) -> Sound:
 
 
 def count_errors(text: str, heard: str) -> tuple[int, int]:
-    """Words in the text, and how many a listener got wrong: at most all of them, since a recogniser
+    """Words in the text, and how many a listener got wrong: at most all of them, since a recognizer
     that repeats itself says nothing of the voice."""
     wanted, got = _strip_words(text), _strip_words(heard)
     words = len(wanted.split())
@@ -150,7 +150,7 @@ def _strip_words(text: str) -> str:
 def track_pitch(sound: Sound) -> NDArray[np.float64]:
     """[N] -> pitch of the voiced windows in semitones from their median, in order.
 
-    By normalised autocorrelation (Boersma 1993). A pitch at either end of the range is none, and
+    By normalized autocorrelation (Boersma 1993). A pitch at either end of the range is none, and
     one further than `_MAX_SEMITONES` from the median is an octave error.
     """
     if len(sound) < _WINDOW:
@@ -183,5 +183,5 @@ def _autocorrelate(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Each row's, against that at lag 0."""
     power = np.square(np.abs(np.fft.rfft(rows, 2 * rows.shape[1], axis=1)))
     lags: NDArray[np.float64] = np.fft.irfft(power, axis=1)[:, : rows.shape[1]]
-    normalised: NDArray[np.float64] = lags / np.maximum(lags[:, :1], 1e-12)
-    return normalised
+    normalized: NDArray[np.float64] = lags / np.maximum(lags[:, :1], 1e-12)
+    return normalized

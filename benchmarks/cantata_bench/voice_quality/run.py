@@ -23,7 +23,7 @@ from cantata_bench.voice_quality.measures import (
     EvalSentence,
     JudgePanel,
     VoiceMeans,
-    summarise,
+    summarize,
 )
 
 _DEADLINE_S = 120.0
@@ -87,7 +87,7 @@ def judge_models(
                         judged.append(panel.judge(sentence, samples, rate_hz))
                         line = {"model": name, "voice": voice, **asdict(judged[-1])}
                         results.write(json.dumps({**line, "text": sentence.text}) + "\n")
-                    found.append(summarise(name, voice, judged))
+                    found.append(summarize(name, voice, judged))
                     tell(_format_row(found[-1]))
     if not found:
         raise ConfigError(f"no model here has a voice of {list(voices)}")

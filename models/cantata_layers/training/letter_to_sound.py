@@ -1,7 +1,7 @@
 """Learns how letters of unknown words sound: python -m cantata_layers.training.letter_to_sound
 
 Joint-sequence models (Bisani and Ney, "Joint-sequence models for grapheme-to-phoneme conversion",
-2008): expectation maximisation finds which phones each letter of the lexicon's words stands for;
+2008): expectation maximization finds which phones each letter of the lexicon's words stands for;
 the pairs are the words of an n-gram language model with modified Kneser-Ney smoothing (Chen and
 Goodman, 1998). Both accents take a minute, most of it Python's.
 

@@ -9,7 +9,7 @@ codec.pth has no configuration: its sizes follow from the shapes. Its names are 
 `cantata_layers`: convolutions with their weight norm folded, projections of queries, keys and
 values apart. Of the codebooks one is semantic, the others residual. A codebook projects what is
 left to the width of its entries, takes the entry with the largest cosine, and projects that back
-(factorised and normalised codes: Yu et al., 2022; Kumar et al., 2023).
+(factorised and normalized codes: Yu et al., 2022; Kumar et al., 2023).
 
 Letters: B rows, T frames, Q codebooks, V entries of one, D their width, N the latent's width, L
 positions, C channels, I inputs, O outputs, R the rate.
@@ -256,7 +256,7 @@ def _split(
 
 
 SEMANTIC, RESIDUAL = "quantizer.semantic_quantizer", "quantizer.quantizer"
-QUANTISERS = (f"{SEMANTIC}.", f"{RESIDUAL}.")
+QUANTIZERS = (f"{SEMANTIC}.", f"{RESIDUAL}.")
 """What their tensors' names begin with."""
 
 
@@ -316,7 +316,7 @@ class Codebooks:
 
 
 TRANSFORMER, UPSAMPLE, WAVE = "quantizer.post_module", "quantizer.upsample", "decoder.model"
-PARTS = (*QUANTISERS, f"{TRANSFORMER}.", f"{UPSAMPLE}.", f"{WAVE}.")
+PARTS = (*QUANTIZERS, f"{TRANSFORMER}.", f"{UPSAMPLE}.", f"{WAVE}.")
 FRAME_WINDOW = 128
 """Frames that a frame attends to, itself included."""
 

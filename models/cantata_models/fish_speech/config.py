@@ -62,7 +62,7 @@ class FishConfig:
     num_codebooks: int
     """Q."""
     slow_norms: bool | None
-    """Whether the slow stack normalises queries and keys; None: if there are weights for it."""
+    """Whether the slow stack normalizes queries and keys; None: if there are weights for it."""
     fast_norms: bool | None
     """The same of the fast stack."""
     tied: bool

@@ -28,7 +28,7 @@ from cantata_layers.causal_convolutions import (
 from cantata_layers.sliding_transformer import SlidingTransformer
 from cantata_models.fish_speech.codec import (
     FRAME_WINDOW,
-    QUANTISERS,
+    QUANTIZERS,
     AnalysisStage,
     Codebooks,
     CodecTensors,
@@ -38,7 +38,7 @@ from cantata_models.fish_speech.networks import RoundedRotation
 from cantata_models.fish_speech.prompt import FishEncoderInput
 
 WAVE, DOWNSAMPLE, TRANSFORMER = "encoder.block", "quantizer.downsample", "quantizer.pre_module"
-PARTS = (*QUANTISERS, f"{WAVE}.", f"{DOWNSAMPLE}.", f"{TRANSFORMER}.")
+PARTS = (*QUANTIZERS, f"{WAVE}.", f"{DOWNSAMPLE}.", f"{TRANSFORMER}.")
 WAVE_WINDOW = 512
 """Positions that a position of the last stage attends to, itself included."""
 BLOCK = 4

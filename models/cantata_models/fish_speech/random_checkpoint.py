@@ -92,7 +92,7 @@ class FishShape:
     end_gain: float = 0.02
     """Of the end token's row, by whose size speech ends soon or late."""
     norms: tuple[bool, bool] | None = None
-    """Whether the slow and the fast stack normalise queries and keys; None: as published, and the
+    """Whether the slow and the fast stack normalize queries and keys; None: as published, and the
     config says so."""
 
     @property
@@ -131,7 +131,7 @@ OTHER_S1 = replace(
     tied=True,
     norms=(False, True),
 )
-"""Only the fast stack normalises queries and keys, which the config does not say; each head has
+"""Only the fast stack normalizes queries and keys, which the config does not say; each head has
 keys of its own; the codec lacks some semantic codes."""
 PUBLISHED_CODEC = FishCodecShape(
     semantic=4096,
@@ -271,7 +271,7 @@ OUTPUT_GAIN = 0.025
 
 def codec_tensors(shape: FishCodecShape) -> Iterator[TensorSpec]:
     """Yield every tensor of the codec."""
-    yield from _quantisers(shape)
+    yield from _quantizers(shape)
     for name in ("pre_module", "post_module"):
         yield from _transformer(f"quantizer.{name}", shape.latent, shape.ffn, shape.layers)
     for index, rate in enumerate(FRAME_RATES):
@@ -285,7 +285,7 @@ def codec_tensors(shape: FishCodecShape) -> Iterator[TensorSpec]:
     yield from _encoder(shape)
 
 
-def _quantisers(shape: FishCodecShape) -> Iterator[TensorSpec]:
+def _quantizers(shape: FishCodecShape) -> Iterator[TensorSpec]:
     for book in range(CODEBOOKS):
         stem = (
             "semantic_quantizer.quantizers.0" if book == 0 else f"quantizer.quantizers.{book - 1}"

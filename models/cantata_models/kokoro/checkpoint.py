@@ -136,7 +136,7 @@ class Kokoro(nn.Module):
         Args:
             made: of the sentence.
             begin, end: at least two values.
-            moments: of the parts before; None: it is normalised by itself.
+            moments: of the parts before; None: it is normalized by itself.
         """
         rate = self.config.generator.spectra_per_pitch
         sound: torch.Tensor = self.decoder.generator(

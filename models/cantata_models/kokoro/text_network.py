@@ -46,7 +46,7 @@ def measure(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 class Moments:
     """Means and variances at every norm, over all parts of a sentence so far: a later part is
-    normalised nearly as in the whole sentence, so that its loudness does not jump."""
+    normalized nearly as in the whole sentence, so that its loudness does not jump."""
 
     def __init__(self) -> None:
         self._known: dict[nn.Module, tuple[int, torch.Tensor, torch.Tensor]] = {}
@@ -55,7 +55,7 @@ class Moments:
         """Take the next part into account.
 
         Args:
-            norm: where it is normalised.
+            norm: where it is normalized.
             x: [1, C, T] before that.
 
         Returns:
@@ -77,7 +77,7 @@ class Moments:
 
 
 class AdaptiveInstanceNorm(nn.Module):
-    """[1, C, T] -> the same: each channel is normalised over time, then the style's gain and offset
+    """[1, C, T] -> the same: each channel is normalized over time, then the style's gain and offset
     apply. T is at least 2."""
 
     def __init__(self, channels: int, style: int) -> None:
@@ -110,7 +110,7 @@ class AdaptiveInstanceNorm(nn.Module):
 
 
 class AdaptiveLayerNorm(nn.Module):
-    """[1, T, C] -> the same: each moment is normalised over its channels."""
+    """[1, T, C] -> the same: each moment is normalized over its channels."""
 
     def __init__(self, channels: int, style: int) -> None:
         super().__init__()
@@ -315,7 +315,7 @@ class PhoneBert(nn.Module):
 
 
 class _ChannelNorm(nn.Module):
-    """[1, H, T] -> the same: each phone is normalised over its numbers."""
+    """[1, H, T] -> the same: each phone is normalized over its numbers."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """The voice's stage: a sentence's prosody at once, then its sound from pause to pause.
 
-The generator normalises over time, so it makes exactly the published sound only of a whole
+The generator normalizes over time, so it makes exactly the published sound only of a whole
 sentence. A sentence with pauses is made in parts, so that its beginning is heard early; each part
-is normalised with the parts before it. docs/models/kokoro.md says how near that is.
+is normalized with the parts before it. docs/models/kokoro.md says how near that is.
 
 Letters: T phones, G values of pitch, N samples.
 """
@@ -54,7 +54,7 @@ SILENT = ' "()“”'
 MIN_PAUSE = 8
 """Values of pitch, 12.5 ms each as published: a shorter pause is not silent."""
 MIN_PART = 80
-"""Of one part; a shorter one is normalised too differently."""
+"""Of one part; a shorter one is normalized too differently."""
 CONTEXT = 8
 """Made on both sides of a part, as far as the generator's convolutions see."""
 FADE = 2

@@ -16,7 +16,7 @@ from cantata.contract.model.codec import StreamingDecoder
 from cantata_layers.weights import Weights
 from cantata_models.moss_tts.codec_layers import MossCodecStack, StreamState, split, state_bytes
 from cantata_models.moss_tts.config import MossConfig, load_local_config, load_nano_config
-from cantata_models.moss_tts.quantiser import QUANTISER, Dequantiser
+from cantata_models.moss_tts.quantizer import QUANTIZER, Dequantizer
 from cantata_models.moss_tts.tokenizer_config import (
     CHANNELS,
     TokenizerConfig,
@@ -44,10 +44,10 @@ class AudioDecoder(StreamingDecoder):
         config = load_tokenizer_config(folder, codebooks)
         self.sample_rate, self.channels = config.sample_rate, CHANNELS
         self.samples_per_frame = config.samples_per_frame
-        self.num_codebooks, self.codebook_size = codebooks, config.quantiser.codebook_size
+        self.num_codebooks, self.codebook_size = codebooks, config.quantizer.codebook_size
         self._slot_bytes = slot_bytes(config)
         self._device = device
-        self._dequantise = Dequantiser(Weights(folder, QUANTISER, device), config.quantiser)
+        self._dequantize = Dequantizer(Weights(folder, QUANTIZER, device), config.quantizer)
         weights = Weights(folder, "decoder.", device)
         self._stack = MossCodecStack(weights, config.decoder, split, AT_A_TIME, device)
 
@@ -75,7 +75,7 @@ class AudioDecoder(StreamingDecoder):
         """
         batch, frames, _ = codes.shape
         slots, codes = (x.to(self._device, non_blocking=True) for x in (slots, codes))
-        signal = self._stack.advance(self._dequantise(codes), state, slots, frames)
+        signal = self._stack.advance(self._dequantize(codes), state, slots, frames)
         # The signal alternates between the channels.
         return signal.view(batch, frames * self.samples_per_frame, self.channels)
 

@@ -24,7 +24,7 @@ from cantata_layers.weights import Weights
 from cantata_models.moss_tts.codec_layers import MossCodecStack, join
 from cantata_models.moss_tts.config import MossConfig, load_local_config, load_nano_config
 from cantata_models.moss_tts.prompt import MossEncoderInput
-from cantata_models.moss_tts.quantiser import QUANTISER, Quantiser
+from cantata_models.moss_tts.quantizer import QUANTIZER, Quantizer
 from cantata_models.moss_tts.tokenizer_config import (
     CHANNELS,
     checked_tokenizer,
@@ -83,7 +83,7 @@ class AudioEncoder:
         self.sample_rate, self.channels = config.sample_rate, CHANNELS
         self.samples_per_frame, self.num_codebooks = config.samples_per_frame, codebooks
         self._device = device
-        self._quantise = Quantiser(Weights(folder, QUANTISER, device), config.quantiser)
+        self._quantize = Quantizer(Weights(folder, QUANTIZER, device), config.quantizer)
         weights = Weights(folder, "encoder.", device)
         self._stack = MossCodecStack(weights, config.encoder, join, BLOCK, device)
 
@@ -108,7 +108,7 @@ class AudioEncoder:
                 f"at least {self.samples_per_frame / self.sample_rate:.2f} s are needed"
             )
         latents = self._encode_latents(samples[: frames * self.samples_per_frame].to(self._device))
-        return self._quantise(latents[:frames])
+        return self._quantize(latents[:frames])
 
     def _encode_latents(self, samples: torch.Tensor) -> torch.Tensor:
         """[N, 2] -> [T, latent], T rounded up to whole blocks.

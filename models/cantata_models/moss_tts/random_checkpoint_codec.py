@@ -220,7 +220,7 @@ def codec_tensors(config: Config) -> Iterator[TensorSpec]:
     for index, module in enumerate(encoder):
         gain = INPUT_GAIN if index == first else 1.0
         yield from _transformer(f"encoder.{index}", module, gain, 1.0)
-    yield from _quantiser(config["quantizer_kwargs"])
+    yield from _quantizer(config["quantizer_kwargs"])
     for index, module in enumerate(decoder):
         gain = OUTPUT_GAIN if index == last else 1.0
         yield from _transformer(f"decoder.{index}", module, 1.0, gain)
@@ -248,7 +248,7 @@ def _layer(name: str, width: int, inner: int) -> Iterator[TensorSpec]:
     yield weight(f"{name}.ffn.2", width, inner, gain=2.0)
 
 
-def _quantiser(config: Config) -> Iterator[TensorSpec]:
+def _quantizer(config: Config) -> Iterator[TensorSpec]:
     latent, residual, entry = config["input_dim"], config["rvq_dim"], config["codebook_dim"]
     yield from _projection("quantizer.input_proj", latent, residual, 1.0)
     yield from _projection("quantizer.output_proj", residual, latent, 1.0)

@@ -12,8 +12,8 @@ from cantata_models.moss_tts.config import MossConfig
 
 MODEL_TYPE = "moss-audio-tokenizer"
 CHANNELS = 2
-QUANTISERS = ("rlfq", "random_prefix_rlfq")
-"""Names of the residual quantiser by cosine; they differ in training alone."""
+QUANTIZERS = ("rlfq", "random_prefix_rlfq")
+"""Names of the residual quantizer by cosine; they differ in training alone."""
 SERVED = {"gating": "none", "norm": "layer_norm", "positional_embedding": "rope"}
 """What every published transformer says."""
 
@@ -51,8 +51,8 @@ ModuleConfig: TypeAlias = PatchConfig | MossTransformerConfig
 
 
 @dataclass(frozen=True, slots=True)
-class QuantiserConfig:
-    """The residual quantiser's sizes."""
+class QuantizerConfig:
+    """The residual quantizer's sizes."""
 
     latent: int
     """Width of a frame on the side of the encoder and the decoder."""
@@ -72,7 +72,7 @@ class TokenizerConfig:
     """Per channel."""
     encoder: tuple[ModuleConfig, ...]
     decoder: tuple[ModuleConfig, ...]
-    quantiser: QuantiserConfig
+    quantizer: QuantizerConfig
 
 
 def load_tokenizer_config(folder: Path, codebooks: int) -> TokenizerConfig:
@@ -91,13 +91,13 @@ def load_tokenizer_config(folder: Path, codebooks: int) -> TokenizerConfig:
     sample_rate = root.size("sampling_rate")
     samples_per_frame = root.size("downsample_rate")
     signal = _Signal(root, CHANNELS * sample_rate, CHANNELS * samples_per_frame)
-    quantiser = _read_quantiser(root, codebooks)
+    quantizer = _read_quantizer(root, codebooks)
     return TokenizerConfig(
         sample_rate=sample_rate,
         samples_per_frame=samples_per_frame,
-        encoder=signal.encoder(quantiser.latent),
-        decoder=signal.decoder(quantiser.latent),
-        quantiser=quantiser,
+        encoder=signal.encoder(quantizer.latent),
+        decoder=signal.decoder(quantizer.latent),
+        quantizer=quantizer,
     )
 
 
@@ -189,10 +189,10 @@ class _Signal:
             )
 
 
-def _read_quantiser(root: JsonFields, codebooks: int) -> QuantiserConfig:
+def _read_quantizer(root: JsonFields, codebooks: int) -> QuantizerConfig:
     fields = root.section("quantizer_kwargs")
-    older = root.get("quantizer_type", str, QUANTISERS[0])
-    fields.expect("quantizer_type", *QUANTISERS, default=older)
+    older = root.get("quantizer_type", str, QUANTIZERS[0])
+    fields.expect("quantizer_type", *QUANTIZERS, default=older)
     held = fields.size("num_quantizers")
     if codebooks > held:
         raise ConfigError(
@@ -200,7 +200,7 @@ def _read_quantiser(root: JsonFields, codebooks: int) -> QuantiserConfig:
         )
     latent = fields.size("input_dim")
     fields.expect("output_dim", latent)
-    return QuantiserConfig(
+    return QuantizerConfig(
         latent=latent,
         residual=fields.size("rvq_dim"),
         codebooks=codebooks,
@@ -247,7 +247,7 @@ def checked_tokenizer(checkpoint: Path, config: MossConfig) -> Path:
     """Return the folder of a checkpoint's tokenizer, whose config.json fits the checkpoint's.
     Raises ConfigError: as `tokenizer_folder`, or it cannot be served, or its codes are others."""
     folder = tokenizer_folder(checkpoint)
-    size = load_tokenizer_config(folder, config.num_codebooks).quantiser.codebook_size
+    size = load_tokenizer_config(folder, config.num_codebooks).quantizer.codebook_size
     if size != config.codebook_size:
         raise ConfigError(
             f"{folder}: codebooks of {size} codes; those of {checkpoint} have "

@@ -1,7 +1,7 @@
 """The network: from phones to durations and a melody, and from these to spectra.
 
 Its shape is hibari's (hibari-tts 0.2, Maureese Williams, Apache-2.0), with speakers added: a
-speaker vector scales and shifts what each block normalises. A stock voice has its own; that of a
+speaker vector scales and shifts what each block normalizes. A stock voice has its own; that of a
 recording is computed from its features (`cantata_layers.speaker_features`). It was trained on from
 hibari's weights.
 
@@ -41,7 +41,7 @@ CONTEXT = (DECODER_BLOCKS + 1) * (KERNEL // 2)
 
 
 class SpeakerBlock(nn.Module):
-    """A ConvNeXt block, not causal, whose normalised values a speaker scales and shifts.
+    """A ConvNeXt block, not causal, whose normalized values a speaker scales and shifts.
 
     Args:
         channels: C.

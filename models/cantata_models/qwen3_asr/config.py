@@ -123,7 +123,7 @@ class Qwen3AsrConfig:
     """The encoder's sizes under transformers' names."""
     mel_bins: int
     longest_s: float
-    """Of a recording that is recognised at once."""
+    """Of a recording that is recognized at once."""
     audio_pad: int
     """The token that stands for a row of the encoder."""
     languages: Sequence[str]

@@ -1,6 +1,6 @@
 """Decodes frames to audio: a causal decoder with explicit streaming state per slot.
 
-It consists of the quantiser, a convolution, a transformer over a window of frames, and stages that
+It consists of the quantizer, a convolution, a transformer over a window of frames, and stages that
 each raise the rate, to 1920 samples per frame in the published tokenizer (Qwen3-TTS,
 arXiv:2601.15621). No layer looks ahead, so every frame yields its samples at once, and streaming
 gives the same result as decoding the whole utterance.
@@ -45,7 +45,7 @@ class DecoderConfig(msgspec.Struct, frozen=True):
     codebooks: int = msgspec.field(name="num_quantizers")
     codebook_size: int
     codebook_dim: int
-    """Width of a frame after the quantiser; codebook entries are half as wide."""
+    """Width of a frame after the quantizer; codebook entries are half as wide."""
     latent_dim: int
     hidden_size: int
     layers: int = msgspec.field(name="num_hidden_layers")
@@ -106,7 +106,7 @@ class ProjectedTransformer:
 USAGE_FLOOR = 1e-5
 
 
-class SplitDequantiser:
+class SplitDequantizer:
     """[B, T, Q] codes -> [B, T, codebook_dim]. Sums the first codebook and the rest separately."""
 
     def __init__(self, weights: Weights, name: str, config: DecoderConfig) -> None:
@@ -177,7 +177,7 @@ class Qwen3TtsDecoder(CausalDecoder):
         super().__init__(torch.zeros(1, 1, config.codebooks, dtype=torch.int64, device=device))
         weights = read(checkpoint / FOLDER, "decoder.", device)
         latent, size = config.latent_dim, config.decoder_dim
-        self._dequantise = SplitDequantiser(weights, "quantizer", config)
+        self._dequantize = SplitDequantizer(weights, "quantizer", config)
         self._into = CausalConv(weights, "pre_conv.conv", config.codebook_dim, latent, 3)
         self._transformer = ProjectedTransformer(weights, "pre_transformer", config, device)
         self._upsamplers = [
@@ -198,7 +198,7 @@ class Qwen3TtsDecoder(CausalDecoder):
         self._wave = CausalConv(weights, f"decoder.{last + 1}.conv", narrow, 1, 7)
 
     def _run(self, codes: torch.Tensor, past: ConvCache) -> torch.Tensor:
-        x = self._into(self._dequantise(codes), past)
+        x = self._into(self._dequantize(codes), past)
         x = self._transformer(x, past)
         for upsample, refine in self._upsamplers:
             x = refine(upsample(x, past), past)

@@ -1,6 +1,6 @@
 """The published config.json and generation_config.json, as frozen dataclasses.
 
-Only the values that serving needs are read. The rest of the files (initialisers, training switches)
+Only the values that serving needs are read. The rest of the files (initializers, training switches)
 is ignored.
 """
 

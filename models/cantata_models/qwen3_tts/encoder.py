@@ -2,7 +2,7 @@
 
 The frames come from the tokenizer's Mimi encoder, as implemented in transformers. Only the encoding
 half is built; the whole model in transformers would include an unused decoder of the same size.
-Only the quantiser's codebooks that the published tokenizer uses are kept. The speaker's vector is
+Only the quantizer's codebooks that the published tokenizer uses are kept. The speaker's vector is
 made by an ECAPA-TDNN over a log-mel spectrogram.
 
 Letters: N samples, T frames, Q codebooks, M mels, E vector size.

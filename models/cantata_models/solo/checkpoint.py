@@ -14,7 +14,7 @@ from torch import nn
 
 from cantata_models.solo.config import SoloConfig, load_config, save_config
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
-from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantiser
+from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantizer
 from cantata_models.solo.networks.talker import SoloTalkerNetwork
 
 WEIGHTS_FOLDER = Path(__file__).with_name("weights")
@@ -63,15 +63,15 @@ def load_codec_decoder(folder: Path = WEIGHTS_FOLDER) -> CodecDecoder:
     return decoder
 
 
-def load_codec_encoder(folder: Path = WEIGHTS_FOLDER) -> tuple[CodecEncoder, ResidualQuantiser]:
-    """Returns the encoder and the quantiser, which together turn audio into codes."""
+def load_codec_encoder(folder: Path = WEIGHTS_FOLDER) -> tuple[CodecEncoder, ResidualQuantizer]:
+    """Returns the encoder and the quantizer, which together turn audio into codes."""
     config = load_config(folder).codec
     encoder = CodecEncoder(config)
     _fill(encoder, read_tensors(folder / CODEC_FILE, ENCODER_PREFIX))
-    quantiser = ResidualQuantiser(config.codebooks, config.codebook_size, config.latent_size)
+    quantizer = ResidualQuantizer(config.codebooks, config.codebook_size, config.latent_size)
     books = read_tensors(folder / CODEC_FILE, DECODER_PREFIX)["codebooks"]
-    _fill(quantiser, {"codebooks": books})
-    return encoder, quantiser
+    _fill(quantizer, {"codebooks": books})
+    return encoder, quantizer
 
 
 def _half(tensors: Tensors) -> Tensors:

@@ -46,7 +46,7 @@ class TextConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CodecConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The codec: sizes shared by the encoder, the quantiser and the causal decoder."""
+    """The codec: sizes shared by the encoder, the quantizer and the causal decoder."""
 
     sample_rate: int = 24_000
     """Hz."""

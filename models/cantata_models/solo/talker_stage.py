@@ -72,7 +72,7 @@ class _HalfLinear(UnquantizedLinearMethod):  # type: ignore[misc]
 
 
 def get_weights(dtype: torch.dtype) -> HalfWeights | None:
-    """Returns the quantisation for a backbone that computes in `dtype` on this machine, or None."""
+    """Returns the quantization for a backbone that computes in `dtype` on this machine, or None."""
     return HalfWeights() if current_platform.is_cpu() and dtype == torch.float32 else None
 
 

@@ -1,7 +1,7 @@
 """Decodes patches of latents to sound: causal, with explicit streaming state per slot.
 
 No layer looks ahead, so every patch yields its samples at once, and streaming gives the same result
-as decoding the whole. All convolutions are causal and their weights normalised: a tensor of
+as decoding the whole. All convolutions are causal and their weights normalized: a tensor of
 directions and one of lengths each (Salimans & Kingma 2016).
 
 Letters: B rows, T patches, E numbers of a patch, L positions, C channels, K the kernel.
@@ -27,7 +27,7 @@ from cantata_models.voxcpm2.config import STEM, load_codec_config
 UNIT_KERNEL = 7
 
 
-class NormalisedWeights(Weights):
+class NormalizedWeights(Weights):
     """Hands out weights as convolutions multiply them.
 
     Raises:
@@ -38,7 +38,7 @@ class NormalisedWeights(Weights):
         super().__init__(checkpoint, prefix, device, stem=STEM)
 
     def take(self, name: str, *shape: int) -> torch.Tensor:
-        """Take a tensor, as `Weights.take`; of a normalised weight, the product of length and
+        """Take a tensor, as `Weights.take`; of a normalized weight, the product of length and
         direction."""
         if f"{name}_v" not in self._tensors:
             return super().take(name, *shape)
@@ -128,7 +128,7 @@ class SoundDecoder(CausalDecoder):
     channels = 1
 
     def __init__(
-        self, checkpoint: Path, device: torch.device, read: ReadWeights = NormalisedWeights
+        self, checkpoint: Path, device: torch.device, read: ReadWeights = NormalizedWeights
     ) -> None:
         config = load_codec_config(checkpoint)
         self.sample_rate = config.sample_rate

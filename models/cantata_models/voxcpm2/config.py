@@ -147,9 +147,9 @@ class VoxCpm2Config:
     """Latents of a patch, which is the talker's frame."""
     latent_dim: int
     """Numbers of a latent."""
-    quantised_dim: int
-    """Of the scalar quantisation between the two language models."""
-    quantised_scale: int
+    quantized_dim: int
+    """Of the scalar quantization between the two language models."""
+    quantized_scale: int
     """Steps from 0 to 1."""
     max_length: int
     """Positions of a request."""
@@ -186,8 +186,8 @@ def load_config(checkpoint: Path) -> VoxCpm2Config:
         vocab_size=vocabulary,
         patch_size=fields.size("patch_size", 4),
         latent_dim=fields.size("feat_dim", 64),
-        quantised_dim=fields.size("scalar_quantization_latent_dim", 512),
-        quantised_scale=fields.size("scalar_quantization_scale", 9),
+        quantized_dim=fields.size("scalar_quantization_latent_dim", 512),
+        quantized_scale=fields.size("scalar_quantization_scale", 9),
         max_length=fields.size("max_length", DEFAULT_MAX_LENGTH),
     )
 

@@ -22,7 +22,7 @@ from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import CantataError
 from cantata_layers.causal_convolutions import CausalConv, CausalDownsample, ConvCache, Snake
 from cantata_layers.weights import ReadWeights, Weights
-from cantata_models.voxcpm2.codec import UNIT_KERNEL, NormalisedWeights, load_units
+from cantata_models.voxcpm2.codec import UNIT_KERNEL, NormalizedWeights, load_units
 from cantata_models.voxcpm2.config import load_codec_config
 from cantata_models.voxcpm2.prompt import VoxCpm2EncoderInput
 
@@ -53,7 +53,7 @@ class SoundEncoder:
     """
 
     def __init__(
-        self, checkpoint: Path, device: torch.device, read: ReadWeights = NormalisedWeights
+        self, checkpoint: Path, device: torch.device, read: ReadWeights = NormalizedWeights
     ) -> None:
         config = load_codec_config(checkpoint)
         self.sample_rate = config.input_rate

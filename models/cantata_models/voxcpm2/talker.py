@@ -56,7 +56,7 @@ PATCH_BLOCK = 64
 """Patches of a recording encoded at a time."""
 
 
-class ScalarQuantiser(nn.Module):
+class ScalarQuantizer(nn.Module):
     """Rounds to a grid in few dimensions (Mentzer et al. 2023, arXiv:2309.15505)."""
 
     def __init__(self, size: int, inner: int, scale: int) -> None:
@@ -102,7 +102,7 @@ class VoxCpm2Talker(nn.Module, Talker):
         self.residual_lm = MiniCpm(config.residual, vllm_config, config.base.layers)
         self.feat_encoder = PatchEncoder(config)
         self.feat_decoder = PatchSolver(config)
-        self.fsq_layer = ScalarQuantiser(hidden, config.quantised_dim, config.quantised_scale)
+        self.fsq_layer = ScalarQuantizer(hidden, config.quantized_dim, config.quantized_scale)
         self.enc_to_lm_proj = RowLinear(config.encoder.hidden_size, hidden)
         self.lm_to_dit_proj = RowLinear(hidden, dit)
         self.res_to_dit_proj = RowLinear(hidden, dit)

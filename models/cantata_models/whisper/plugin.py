@@ -1,4 +1,4 @@
-"""Whisper: one stage that recognises."""
+"""Whisper: one stage that recognizes."""
 
 from __future__ import annotations
 

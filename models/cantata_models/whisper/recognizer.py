@@ -86,7 +86,7 @@ class _Decoded:
 
 @dataclass(slots=True)
 class _Hearing:
-    """A window that is being recognised."""
+    """A window that is being recognized."""
 
     inputs: WhisperInputs
     sound: Sound

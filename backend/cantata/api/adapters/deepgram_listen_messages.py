@@ -19,7 +19,7 @@ from cantata.api.transcription.body import MAX_PROMPT_CHARACTERS
 
 Term = Annotated[Text, Field(max_length=128)]
 MIN_ENDPOINTING_MS = 300
-"""Shorter pauses are within sentences; a recogniser needs those whole."""
+"""Shorter pauses are within sentences; a recognizer needs those whole."""
 
 
 _ONLY_CHANNEL = Field(default_factory=lambda: [0, 1])

@@ -55,7 +55,7 @@ Options = Annotated[SynthesisFileQuery, Query()]
 
 @router.post(PREFIX + "/{voice_id}", response_class=Response, responses=_SOUND)
 @router.post(PREFIX + "/{voice_id}/stream", response_class=Response, responses=_SOUND)
-async def synthesise(
+async def synthesize(
     voice_id: str, body: SynthesisBody, options: Options, context: Context
 ) -> Response:
     """Speak one text; both routes send the sound while it is made. See docs/protocol.md."""

@@ -1,6 +1,6 @@
 """Bodies, messages and options of ElevenLabs' text to speech, as its clients write and read them.
 
-Most of their options have no meaning here and are ignored: stability, normalisation, latency.
+Most of their options have no meaning here and are ignored: stability, normalization, latency.
 Character times are interpolated from word times.
 """
 

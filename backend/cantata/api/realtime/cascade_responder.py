@@ -1,4 +1,4 @@
-"""A responder made of parts: a recogniser for the user's words, a chat that answers them, and a
+"""A responder made of parts: a recognizer for the user's words, a chat that answers them, and a
 model that speaks."""
 
 from __future__ import annotations

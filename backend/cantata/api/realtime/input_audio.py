@@ -36,7 +36,7 @@ _WINDOWS_AT_ONCE = 16
 """Windows judged at a time: about two milliseconds of work, after which other sessions get their
 turn."""
 _KEPT_WINDOWS = 4
-"""Windows kept beyond the padding: the detector needs them before it recognises speech."""
+"""Windows kept beyond the padding: the detector needs them before it recognizes speech."""
 TELEPHONE_RATE = 8000
 
 

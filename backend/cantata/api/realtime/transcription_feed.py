@@ -31,7 +31,7 @@ _OFTEN_S = 0.35
 
 
 class TranscriptionFeed:
-    """One utterance, on its way to the model that hears it and to the recogniser."""
+    """One utterance, on its way to the model that hears it and to the recognizer."""
 
     def __init__(self, *, keeps_sound: bool) -> None:
         self.item_id = new_id("item")
@@ -58,7 +58,7 @@ class TranscriptionFeed:
         on_delta: OnDelta | None,
         on_transcript: OnTranscript | None = None,
     ) -> None:
-        """Begin to pass its sound on to the recogniser.
+        """Begin to pass its sound on to the recognizer.
 
         Args:
             on_delta: is told of words as soon as they are certain.

@@ -102,7 +102,7 @@ async def _respond(request: Request, context: ApiContext, *, translate: bool) ->
 
 def _check_languages(model: TranscriptionModel, body: TranscriptionBody) -> None:
     """Reject a language before the recording is read: one without speech would never be
-    recognised."""
+    recognized."""
     named = [("language", body.language)] if body.language is not None else []
     for param, language in (*named, *(("languages", one) for one in body.languages)):
         if model.languages and not has_language(model.languages, language):

@@ -49,7 +49,7 @@ _SMALL_NUMBERS = (
 )
 
 _SPELLINGS = {"dr": "doctor", "mr": "mister", "mrs": "missus", "vs": "versus", "okay": "ok"}
-"""A recogniser writes either."""
+"""A recognizer writes either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ async def verify_speech(
 
     Raises:
         InvalidRequest: no model here transcribes.
-        CantataError: the sound cannot be recognised.
+        CantataError: the sound cannot be recognized.
     """
     model = choose_verifier(context)
     await context.cascade.prepare()
@@ -150,7 +150,7 @@ async def speak_verified(
 def compare_words(text: str, heard: Sequence[TranscribedWord]) -> SpeechVerification:
     """Each word of a text beside what was heard.
 
-    A word that was heard has the recogniser's probability as its confidence, one that was not has
+    A word that was heard has the recognizer's probability as its confidence, one that was not has
     0. Words that differ only in how they are written, such as `afternoon` and `after noon`, or `20`
     and `twenty`, are equal.
     """

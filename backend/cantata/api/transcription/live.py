@@ -1,7 +1,7 @@
 """A stream of sound, written down while it arrives.
 
 Utterances begin with speech and end with silence. Their words are known soon after that: the
-recogniser is asked when a pause begins, before it is long enough to be the end.
+recognizer is asked when a pause begins, before it is long enough to be the end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cantata.speech_input.turns import HYSTERESIS, SpeechOnset, TurnDetector
 from cantata.speech_input.vad import WINDOW, SpeechJudge
 
 MAX_AHEAD_S = 60.0
-"""Most sound that waits for the recogniser; then the sender waits."""
+"""Most sound that waits for the recognizer; then the sender waits."""
 SOUND_GAP_S = 3.0
 """When no sound comes for this long, the speaker has finished."""
 _KEPT_OF_PAUSE = 6
@@ -44,7 +44,7 @@ to that one."""
 _JUDGED_AT_ONCE = 16
 """Windows judged before other tasks get their turn."""
 _MAX_PART_S = 86_400.0
-"""Long speech is cut by the recogniser's own cutter, without an end."""
+"""Long speech is cut by the recognizer's own cutter, without an end."""
 
 
 class _SilenceNoted:
@@ -100,7 +100,7 @@ class LiveTranscription:
         return self._part is not None or self._is_reporting or not self._work.empty()
 
     async def feed(self, sound: Heard) -> None:
-        """Add sound. Waits while far too much of it is not recognised yet."""
+        """Add sound. Waits while far too much of it is not recognized yet."""
         self._stop_timer()
         sound = np.concatenate([self._rest, sound])
         whole = len(sound) - len(sound) % WINDOW
@@ -137,7 +137,7 @@ class LiveTranscription:
         self._stop_timer()
 
     async def run(self, on_report: Callable[[], None]) -> None:
-        """Recognise and report, part by part, until the end. `on_report`: is called after each
+        """Recognize and report, part by part, until the end. `on_report`: is called after each
         report of something that is final, when `is_busy` no longer counts it."""
         while (work := await self._work.get()) is not None:
             self._is_reporting = True

@@ -56,7 +56,7 @@ class WordsEnded:
 
 @dataclass(frozen=True, slots=True)
 class LiveFailure:
-    """A part of the stream could not be recognised; what follows will be tried."""
+    """A part of the stream could not be recognized; what follows will be tried."""
 
     error: CantataError
 

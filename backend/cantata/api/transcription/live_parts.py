@@ -1,4 +1,4 @@
-"""The parts of a stream that its recogniser gets: speech from its beginning to a pause."""
+"""The parts of a stream that its recognizer gets: speech from its beginning to a pause."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cantata.speech_input.transcription import HeardPiece
 from cantata.speech_input.vad import WINDOW
 
 KEPT_WINDOWS = 10
-"""Windows from before the speech that the recogniser gets, the first two of speech among them. Not
-more than the recogniser's own cutter keeps: times of words count from the first of them."""
+"""Windows from before the speech that the recognizer gets, the first two of speech among them. Not
+more than the recognizer's own cutter keeps: times of words count from the first of them."""
 
 
 @dataclass(slots=True)
 class Ahead:
-    """The sound of a stream that the recogniser has not taken."""
+    """The sound of a stream that the recognizer has not taken."""
 
     limit: float
     """Samples; then the sender waits."""
@@ -42,7 +42,7 @@ class Ahead:
 
 
 class SpeechPart:
-    """Speech from its beginning to a pause: without pauses in which its recogniser leaves something
+    """Speech from its beginning to a pause: without pauses in which its recognizer leaves something
     out, so that times within it are times of the stream.
 
     Args:
@@ -117,7 +117,7 @@ class PartReport:
 
 
 class PartEnd:
-    """Implements `TurnEnd`: ends a part where the utterance ends, or where the recogniser would
+    """Implements `TurnEnd`: ends a part where the utterance ends, or where the recognizer would
     leave out the rest of a pause."""
 
     def __init__(self, options: LiveOptions) -> None:

@@ -1,4 +1,4 @@
-"""A recording as it is recognised: decoded block by block, cut where nobody speaks, a few segments
+"""A recording as it is recognized: decoded block by block, cut where nobody speaks, a few segments
 at a time."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cantata.speech_input.segmenter import (
 )
 
 _AHEAD = 2
-"""Segments of one recording that are recognised, or wait for it, at a time."""
+"""Segments of one recording that are recognized, or wait for it, at a time."""
 _MARGIN_S = 1.0
 """A segment is shorter than the model's longest window by this much."""
 
@@ -68,7 +68,7 @@ async def transcribe_file(
 
     Raises:
         InvalidAudio: the file cannot be read, or has no sound.
-        CantataError: a segment cannot be recognised.
+        CantataError: a segment cannot be recognized.
     """
     options = _choose_segmenter_options(model, body.chunking_strategy)
     pending = _Pending(model, request)
@@ -84,7 +84,7 @@ async def transcribe_file(
 
 
 class _Pending:
-    """The segments of one recording that are being recognised, in order. `request`: of each
+    """The segments of one recording that are being recognized, in order. `request`: of each
     segment."""
 
     def __init__(self, model: TranscriptionModel, request: TranscriptionRequest) -> None:
@@ -95,7 +95,7 @@ class _Pending:
         """Those whose results nobody waits for yet."""
 
     async def read(self, segments: AsyncGenerator[SpeechSegment, None]) -> None:
-        """Begin to recognise segments, as fast as their parts are taken."""
+        """Begin to recognize segments, as fast as their parts are taken."""
         try:
             async with aclosing(segments):
                 async for segment in segments:

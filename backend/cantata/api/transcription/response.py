@@ -74,7 +74,7 @@ class TranscriptionResponse(StreamedResponse):
         self._writing = asyncio.Lock()
 
     async def stream(self, request_id: str, body: Body) -> None:
-        """Recognise the recording, and write what the client asked for."""
+        """Recognize the recording, and write what the client asked for."""
         validated = self._validated
         try:
             with self._metrics.track(validated.model.name, self._count_progress_seconds):

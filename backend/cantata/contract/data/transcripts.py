@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SPEECH_RATE = 16_000
-"""Sample rate in Hz of all sound that is recognised."""
+"""Sample rate in Hz of all sound that is recognized."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class TranscriptionRequest:
 
 @dataclass(frozen=True, slots=True)
 class SoundPiece:
-    """More sound of a window, on its way to the stage that recognises it."""
+    """More sound of a window, on its way to the stage that recognizes it."""
 
     samples: NDArray[np.float32]
     """[N] mono at `SPEECH_RATE`, in -1..1; N may be 0."""
     recognize: bool = False
-    """Recognise what has come so far, without waiting for the window's end."""
+    """Recognize what has come so far, without waiting for the window's end."""
 
 
 @dataclass(frozen=True, slots=True)

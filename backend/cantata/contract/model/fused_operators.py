@@ -70,7 +70,7 @@ def attend_in_frame(
     values: torch.Tensor,
     start: int,
 ) -> torch.Tensor:
-    """Normalise and rotate the queries and keys of new positions, remember keys and values, and let
+    """Normalize and rotate the queries and keys of new positions, remember keys and values, and let
     each position attend to all up to itself.
 
     Args:
@@ -184,8 +184,8 @@ def _attend_in_frame(
     heads = heads.view(requests, length, -1, size).transpose(1, 2)
     query, key, value = heads.tensor_split((-2 * kv_heads, -kv_heads), dim=1)
     cos, sin = cosines[start:end], sines[start:end]
-    query = _rotate(_normalise(query, query_norm, epsilon), cos, sin)
-    keys[:, :, start:end] = _rotate(_normalise(key, key_norm, epsilon), cos, sin)
+    query = _rotate(_normalize(query, query_norm, epsilon), cos, sin)
+    keys[:, :, start:end] = _rotate(_normalize(key, key_norm, epsilon), cos, sin)
     values[:, :, start:end] = value
     mixed = functional.scaled_dot_product_attention(
         query, keys[:, :, :end], values[:, :, :end], is_causal=length > 1, enable_gqa=True
@@ -193,7 +193,7 @@ def _attend_in_frame(
     return mixed.transpose(1, 2).reshape(requests, length, -1)
 
 
-def _normalise(x: torch.Tensor, weight: torch.Tensor | None, epsilon: float) -> torch.Tensor:
+def _normalize(x: torch.Tensor, weight: torch.Tensor | None, epsilon: float) -> torch.Tensor:
     return x if weight is None else functional.rms_norm(x, weight.shape, weight, epsilon)
 
 

@@ -1,4 +1,4 @@
-"""The log-mel features that many recognisers take (arXiv:2212.04356, section 2.2), in NumPy.
+"""The log-mel features that many recognizers take (arXiv:2212.04356, section 2.2), in NumPy.
 
 WHY not transformers' extractor: its import takes longer than a process of the api or of a small
 model may take to start.

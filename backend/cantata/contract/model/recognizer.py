@@ -38,7 +38,7 @@ class SpeechRecognizer(Protocol):
     """Seconds of the longest window."""
     gains_by_batching: bool
     """Whether windows together take less time than one after the other, and have the same words. If
-    not, each is recognised by itself."""
+    not, each is recognized by itself."""
 
     def recognize(
         self, windows: Sequence[SpeechWindow]
@@ -99,7 +99,7 @@ class TranscriptionBuilder(Protocol):
 
     @property
     def warm_up(self) -> Sound:
-        """A window that is recognised and discarded before the model is ready."""
+        """A window that is recognized and discarded before the model is ready."""
         ...
 
     def build(

@@ -95,7 +95,7 @@ def rotate_heads_kernel(
 def _rotate_rows(
     rows, norm, cosines, sines, offset, angle, inside, epsilon, head_size: tl.constexpr
 ):
-    """[..., E] rows at these offsets -> the same in float32, normalised and rotated; their angles
+    """[..., E] rows at these offsets -> the same in float32, normalized and rotated; their angles
     begin at `angle`."""
     number = rows.dtype.element_ty
     column = tl.arange(0, head_size)

@@ -29,7 +29,7 @@ MAX_KEPT = 1024
 
 
 class RequestFingerprint:
-    """A request, each time that a client sends it. `content`: by which it is recognised; None: it
+    """A request, each time that a client sends it. `content`: by which it is recognized; None: it
     cannot be."""
 
     def __init__(self, model: str, content: object | None) -> None:

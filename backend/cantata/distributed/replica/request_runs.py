@@ -97,7 +97,7 @@ async def transcribe(
     model: TranscriptionModel,
     place: AbstractContextManager[None],
 ) -> None:
-    """Recognise it; returns when no stage holds any part of it.
+    """Recognize it; returns when no stage holds any part of it.
 
     Args:
         place: entered while the window is open.

@@ -20,7 +20,7 @@ from cantata.pipeline.stage_process import Death
 from cantata.pipeline.watchdog import Hang
 
 _FIRST = FIRST_OF_USER + 64
-"""Away from the kinds between edges and replicas: so the wrong sort of peer is recognised."""
+"""Away from the kinds between edges and replicas: so the wrong sort of peer is recognized."""
 
 
 class StageFrameKind(IntEnum):

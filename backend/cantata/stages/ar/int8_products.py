@@ -34,7 +34,7 @@ class Int8Product:
         )
 
     def __call__(self, rows: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-        quantised, scales, _ = _custom_ops.onednn_scaled_int8_quant(rows.contiguous())
+        quantized, scales, _ = _custom_ops.onednn_scaled_int8_quant(rows.contiguous())
         out = rows.new_empty(len(rows), self._handle.n)
-        _custom_ops.onednn_scaled_mm(self._handle, quantised, out, scales, None, None, bias)
+        _custom_ops.onednn_scaled_mm(self._handle, quantized, out, scales, None, None, bias)
         return out

@@ -23,7 +23,7 @@ from vllm.transformers_utils.config import register_config_parser
 from vllm.transformers_utils.config_parser_base import ConfigParserBase
 
 from cantata.contract.model.talker import Talker
-from cantata.stages.ar.quantisation import quantise_stacks
+from cantata.stages.ar.quantization import quantize_stacks
 from cantata.stages.ar.request_state import RequestStates
 from cantata.stages.ar.talker_step import TalkerStep, get_layout, pad_rows
 from cantata.stages.common.device import check_memory, free_bytes
@@ -141,7 +141,7 @@ class CheckpointLoader(BaseModelLoader):  # type: ignore[misc]
         model.load_checkpoint(Path(model_config.model))
         quantization = self.load_config.model_loader_extra_config.get(QUANTIZATION)
         if quantization is not None:
-            quantise_stacks(model, quantization)
+            quantize_stacks(model, quantization)
 
 
 def register_talker(name: str, talker: type[Talker]) -> str:

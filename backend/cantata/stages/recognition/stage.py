@@ -23,7 +23,7 @@ from cantata.stages.common.needs import count_files
 from cantata.stages.recognition.windows import Lane, Window, choose_next
 
 NICENESS_OF_FILES = 10
-"""Of the thread that recognises files. With more, a file would wait very long on a machine that
+"""Of the thread that recognizes files. With more, a file would wait very long on a machine that
 other programs keep busy."""
 
 
@@ -50,7 +50,7 @@ class RecognitionStage:
     """Implements `contract.process.stage.Stage` over a `SpeechRecognizer`.
 
     A request is one window. Its sound comes in pieces (`SoundPiece`); each may ask for what has
-    been said so far. A window that is complete, and all of whose sound has been recognised already,
+    been said so far. A window that is complete, and all of whose sound has been recognized already,
     is done at once.
 
     Files have a lane of their own, which leaves the CPU to others: a speaker waits for none of
@@ -139,7 +139,7 @@ class RecognitionStage:
         self._failed = [failed for failed in self._failed if failed[0] != request_id]
 
     def has_work(self) -> bool:
-        """Whether a window can be recognised, or a result can be sent."""
+        """Whether a window can be recognized, or a result can be sent."""
         if self._failed or any(lane.finished for lane in self._lanes):
             return True
         if any(not window.is_sent for window in self._windows.values()):
@@ -168,7 +168,7 @@ class RecognitionStage:
         return {"requests": len(self._windows), "seconds": seconds}
 
     def start_thread(self, working: Working) -> int:
-        """Recognise in threads."""
+        """Recognize in threads."""
         descriptor = self._speakers.start_thread(working, None)
         if self._files is not self._speakers:
             self._files.start_thread(working, descriptor)
@@ -186,7 +186,7 @@ class RecognitionStage:
         return self._speakers, self._files
 
     def _choose_next(self) -> tuple[Lane, Sequence[tuple[str, Window]]] | None:
-        """The windows to be recognised next, and where. Nothing of a file begins while speakers
+        """The windows to be recognized next, and where. Nothing of a file begins while speakers
         have their words found: that would only take longer."""
         windows = choose_next(self._windows, self._max_batch)
         if not windows or not self._speakers.idle:

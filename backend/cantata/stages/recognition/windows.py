@@ -1,5 +1,5 @@
 """The windows of sound that a recognition stage holds, whose turn it is, and the thread in which a
-model recognises them."""
+model recognizes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cantata.stages.common.plugin_call import ThreadWorker, Worker, run_batch
 
 @dataclass(slots=True)
 class Window:
-    """One request's sound, and how far it has been recognised."""
+    """One request's sound, and how far it has been recognized."""
 
     inputs: StageInput
     batch: bool
@@ -27,7 +27,7 @@ class Window:
     length: int = 0
     """Samples so far."""
     asked: int | None = None
-    """When it was to be recognised, as a number in the order of asking; None: it was not."""
+    """When it was to be recognized, as a number in the order of asking; None: it was not."""
     complete: bool = False
     """No more sound follows."""
     covered: int = -1
@@ -40,7 +40,7 @@ class Window:
 
     @property
     def due(self) -> bool:
-        """Whether it has sound that is to be recognised."""
+        """Whether it has sound that is to be recognized."""
         return self.asked is not None and self.covered < self.length
 
     @property
@@ -56,7 +56,7 @@ class Window:
 
 
 def choose_next(windows: Mapping[str, Window], max_windows: int) -> list[tuple[str, Window]]:
-    """The windows to be recognised together: those of the first rank that is due, first come, first
+    """The windows to be recognized together: those of the first rank that is due, first come, first
     served. One of a later rank would make the others wait. `windows`: by request."""
     due = [item for item in windows.items() if item[1].due]
     first = min((window.rank for _, window in due), default=None)
@@ -64,15 +64,15 @@ def choose_next(windows: Mapping[str, Window], max_windows: int) -> list[tuple[s
     return sorted(chosen, key=lambda item: item[1].asked or 0)[:max_windows]
 
 
-_FAILURE = "the speech could not be recognised"
+_FAILURE = "the speech could not be recognized"
 
 WindowOutcome = TranscriptUpdate | CantataError
 Running = tuple[str, Window, int]
-"""Id, window, samples that are being recognised."""
+"""Id, window, samples that are being recognized."""
 
 
 class Lane:
-    """Recognises one batch at a time. `load`: makes the model when the first window comes, in the
+    """Recognizes one batch at a time. `load`: makes the model when the first window comes, in the
     thread: threads in which the model computes have its niceness, too."""
 
     def __init__(self, load: Callable[[], SpeechRecognizer], niceness: int) -> None:
@@ -93,7 +93,7 @@ class Lane:
         return self._worker.finished
 
     def start_thread(self, working: Working, descriptor: int | None) -> int:
-        """Recognise in a thread.
+        """Recognize in a thread.
 
         Args:
             descriptor: another lane's, which then tells of both.
@@ -110,13 +110,13 @@ class Lane:
         self._worker.close()
 
     def begin(self, chosen: Sequence[tuple[str, Window]]) -> None:
-        """Recognise the sound that these windows have now."""
+        """Recognize the sound that these windows have now."""
         self._running = [(name, window, window.length) for name, window in chosen]
         batch = [SpeechWindow(window.inputs, window.sound()) for _, window in chosen]
         self._worker.start(partial(self._recognize, batch))
 
     def take(self) -> list[tuple[Running, WindowOutcome]]:
-        """What was recognised, and what came of it."""
+        """What was recognized, and what came of it."""
         running, self._running = self._running, []
         return list(zip(running, self._worker.take(), strict=True))
 

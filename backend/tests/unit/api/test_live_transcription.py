@@ -135,7 +135,7 @@ async def test_long_silence_is_reported_after_the_words() -> None:
 
 
 async def test_an_end_that_comes_after_the_words_has_its_own_report() -> None:
-    """A recogniser gets no pause longer than 0.6 s after four seconds of speech."""
+    """A recognizer gets no pause longer than 0.6 s after four seconds of speech."""
     async with following(options(1.2)) as (one, events):
         await one.feed(sound(("speech", 5.0), ("silence", 1.0)))
         await eventually(lambda: len(finals(events)) == 1)
@@ -191,7 +191,7 @@ async def test_a_sender_that_stops_in_mid_speech_has_finished(
         assert not one.is_busy
 
 
-async def test_sound_waits_for_a_recogniser_that_is_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_sound_waits_for_a_recognizer_that_is_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MAX_AHEAD_S", 1.0)
     transcriber = EchoingTranscriber()
     transcriber.may_take.clear()

@@ -86,7 +86,7 @@ async def test_a_recording_is_cut_where_nobody_speaks(
     assert answer["usage"]["seconds"] > sum(seconds)
 
 
-async def test_silence_has_no_words_and_is_not_recognised(
+async def test_silence_has_no_words_and_is_not_recognized(
     server: Server, http: httpx.AsyncClient
 ) -> None:
     noise = np.random.default_rng(0).normal(0, 0.1, 5 * RATE)
@@ -285,10 +285,10 @@ async def test_a_failed_segment_fails_its_request_alone(
     server: Server, http: httpx.AsyncClient
 ) -> None:
     ears = server.service.ears
-    ears.behaviour.error = RequestFailed("the speech could not be recognised")
+    ears.behaviour.error = RequestFailed("the speech could not be recognized")
     response = await post(http, spoken(3))
     assert response.status_code == 500
-    assert response.json()["error"]["message"] == "the speech could not be recognised"
+    assert response.json()["error"]["message"] == "the speech could not be recognized"
     await eventually(lambda: ears.counts.open == 0)
     ears.behaviour.error = None
     assert (await transcribe(http, spoken()))["text"]

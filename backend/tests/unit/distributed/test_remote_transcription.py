@@ -180,9 +180,9 @@ async def test_who_reads_slowly_finds_the_latest(cluster: FakeCluster) -> None:
     "error",
     [
         InvalidRequest("not this", "language"),
-        RequestFailed("the speech could not be recognised"),
+        RequestFailed("the speech could not be recognized"),
         ChunkTimeout("no transcript within 600 s"),
-        StageDied("the recogniser ended"),
+        StageDied("the recognizer ended"),
     ],
 )
 async def test_errors_arrive_as_they_are(cluster: FakeCluster, error: CantataError) -> None:
@@ -199,7 +199,7 @@ async def test_errors_arrive_as_they_are(cluster: FakeCluster, error: CantataErr
 
 
 class FailingEarly(FakeTranscriptionModel):
-    """Finds out while the window arrives that it cannot be recognised."""
+    """Finds out while the window arrives that it cannot be recognized."""
 
     @asynccontextmanager
     async def run(self, request: TranscriptionRequest) -> AsyncIterator[FakeRecognition]:

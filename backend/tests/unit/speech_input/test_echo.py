@@ -1,4 +1,4 @@
-"""Answers that come back by the microphone are recognised; whoever speaks over them is heard."""
+"""Answers that come back by the microphone are recognized; whoever speaks over them is heard."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_an_echo_begins_no_turn_however_late_it_comes(delay_s: float) -> None:
 
 
 @pytest.mark.parametrize(("room", "noise_db"), [(800, -70.0), (2400, -70.0), (0, -55.0)])
-def test_nearly_all_of_an_echo_in_a_room_or_in_noise_is_recognised(
+def test_nearly_all_of_an_echo_in_a_room_or_in_noise_is_recognized(
     room: int, noise_db: float
 ) -> None:
     answer = np.tile(recording("clara", ANSWER_RATE), 2)
@@ -124,7 +124,7 @@ def test_another_sound_than_the_answer_is_no_echo() -> None:
     assert np.array_equal(Call().listen(answer, microphone), alone(microphone))
 
 
-def test_the_next_answer_after_a_cut_is_recognised_where_it_is_played() -> None:
+def test_the_next_answer_after_a_cut_is_recognized_where_it_is_played() -> None:
     """The first was cut with seconds of it unplayed: the next is played at once."""
     call, first, second = Call(), recording("clara", ANSWER_RATE), recording("ruby", ANSWER_RATE)
     played = echo_of(first[:ANSWER_RATE], 0.2)

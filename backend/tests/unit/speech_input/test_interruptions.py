@@ -68,7 +68,7 @@ def test_a_word_that_only_joins_counts_later() -> None:
     assert is_interruption(heard("The blue", 1.1))
 
 
-def test_complete_speech_needs_less_where_the_recogniser_is_sure() -> None:
+def test_complete_speech_needs_less_where_the_recognizer_is_sure() -> None:
     for text in ("Speak up.", "Take me home.", "I have an idea."):
         brief = heard(text, 0.45, -0.2)
         assert not is_interruption(brief), "more may follow"
@@ -110,7 +110,7 @@ def test_a_lone_word_that_stops_may_be_doubted_once_it_is_over() -> None:
 
 
 def test_a_word_counts_once_however_often_it_is_said() -> None:
-    """What recognisers make of laughter."""
+    """What recognizers make of laughter."""
     assert not is_interruption(heard("Th- Th- Th- Th-", 0.9))
     assert not is_interruption(heard("Yo, yo, yo!", 0.8))
 
@@ -124,7 +124,7 @@ def test_the_beginning_of_a_word_is_no_other_word() -> None:
         assert is_interruption(complete)
 
 
-def test_words_that_the_recogniser_doubts_are_not_used() -> None:
+def test_words_that_the_recognizer_doubts_are_not_used() -> None:
     assert not is_interruption(heard("Stop it now", 1.0, -1.2))
     assert is_interruption(heard("Stop it now", 1.0, None)), "models that tell no probabilities"
     assert is_interruption(heard("Stop it now", 2.6, -1.2)), "long speech in any language"

@@ -242,8 +242,8 @@ def unjudged(parts: Iterable[Heard]) -> AsyncIterator[HeardPiece]:
     return pieces()
 
 
-async def test_sound_without_speech_is_not_recognised() -> None:
-    """A recogniser makes up words for it."""
+async def test_sound_without_speech_is_not_recognized() -> None:
+    """A recognizer makes up words for it."""
     model = FakeTranscriptionModel("ears")
     transcriber = Spoken(model).transcriber
     options = UtteranceOptions(REQUEST)
@@ -259,7 +259,7 @@ async def test_sound_without_speech_is_not_recognised() -> None:
 
 async def test_a_failure_is_told_and_frees_the_window() -> None:
     model = FakeTranscriptionModel("ears")
-    model.behaviour.error = RequestFailed("the speech could not be recognised")
+    model.behaviour.error = RequestFailed("the speech could not be recognized")
     spoken = Spoken(model)
     spoken.say(SECOND)
     spoken.end()

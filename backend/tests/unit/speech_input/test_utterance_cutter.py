@@ -1,4 +1,4 @@
-"""What of an utterance a recogniser gets, and when it is asked, by given probabilities."""
+"""What of an utterance a recognizer gets, and when it is asked, by given probabilities."""
 
 from __future__ import annotations
 

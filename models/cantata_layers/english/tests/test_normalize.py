@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 (characters that look alike are meant)
-"""Normalisation against `normalization.txt` and `everyday/`, and the span of every word."""
+"""Normalization against `normalization.txt` and `everyday/`, and the span of every word."""
 
 from __future__ import annotations
 

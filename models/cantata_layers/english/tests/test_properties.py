@@ -37,7 +37,7 @@ def test_folding_twice_is_folding_once(text: str) -> None:
 @given(text=TEXTS)
 @example("°C" + "x" * 70)
 @example("°Fiii")
-def test_what_is_spoken_is_said_alike_when_normalised_again(text: str) -> None:
+def test_what_is_spoken_is_said_alike_when_normalized_again(text: str) -> None:
     words = [item.word for item in spoken_words(text)]
     plain = " ".join(word for word in words if word.isascii() and word.isalpha() and word.islower())
     again = [item.word for item in spoken_words(plain)]

@@ -1,5 +1,5 @@
 """What a step's share of noise changes: shifts, scales and gates of every block; and
-normalisations, computed in float32.
+normalizations, computed in float32.
 
 They depend on the share alone and are a third of the published model's weights. So they are
 computed once for each share, and the weights may stay off the device: `home`.

@@ -142,7 +142,7 @@ class SkippingPass:
         return [image - old for image, old in zip(stack.images, before, strict=True)]
 
     def _measure_changes(self, measured: Sequence[torch.Tensor | None]) -> list[float]:
-        """Relative to what was compared before; one synchronisation for all rows."""
+        """Relative to what was compared before; one synchronization for all rows."""
         ratios = [
             torch.full((), torch.inf)
             if memory.compared is None or now is None

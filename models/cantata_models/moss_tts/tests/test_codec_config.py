@@ -45,7 +45,7 @@ def test_the_published_tokenizers(
     write_config(tmp_path, shape)
     config = load_tokenizer_config(tmp_path, used)
     assert (config.sample_rate, config.samples_per_frame) == (48_000, 3_840)
-    assert (config.quantiser.latent, config.quantiser.codebooks) == (768, used)
+    assert (config.quantizer.latent, config.quantizer.codebooks) == (768, used)
     words = [
         f"*{module.size}"
         if isinstance(module, PatchConfig)

@@ -20,7 +20,7 @@ from threads import threads
 MODULES = (
     f"{PACKAGE}.tokenizer_config",
     f"{PACKAGE}.codec_layers",
-    f"{PACKAGE}.quantiser",
+    f"{PACKAGE}.quantizer",
     f"{PACKAGE}.codec",
     f"{PACKAGE}.encoder",
 )
@@ -105,7 +105,7 @@ MUTANTS = (
         ("state.frames[slots] = before + frames", "state.frames[slots] = before + 1"),
     ),
     *mutants(
-        f"{PACKAGE}.quantiser",
+        f"{PACKAGE}.quantizer",
         check_whole,
         ("total + table[codes[..., book]]", "total + table[codes[..., 0]]"),
         (
@@ -117,7 +117,7 @@ MUTANTS = (
         ("_multiply(self.own, weight) + bias", "_multiply(self.own, weight)"),
     ),
     *mutants(
-        f"{PACKAGE}.quantiser",
+        f"{PACKAGE}.quantizer",
         check_encoded,
         ("functional.normalize(entries.own)", "entries.own"),
         ("residual - book.residuals[nearest]", "residual"),

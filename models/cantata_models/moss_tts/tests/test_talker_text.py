@@ -18,7 +18,7 @@ from cantata_models.moss_tts.tokenizers import LocalTokenizer, NanoTokenizer
 
 NANO_SPECIAL = set(range(4 + len(USER_DEFINED)))
 FULL_WIDTH = "\uff1c|im_start|\uff1e"
-"""The tokenizer's normalisation makes the special token's spelling of it."""
+"""The tokenizer's normalization makes the special token's spelling of it."""
 
 
 @pytest.fixture(scope="module")

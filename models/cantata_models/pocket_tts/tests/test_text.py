@@ -1,4 +1,4 @@
-"""Texts are cut, put right and tokenised as by the reference package."""
+"""Texts are cut, put right and tokenized as by the reference package."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def make_network() -> QuartetNetwork:
 
 
 def list_learners(trainer: Trainer) -> list[nn.Module]:
-    """The networks of a training that have optimisers."""
+    """The networks of a training that have optimizers."""
     if isinstance(trainer, SpectrumTrainer):
         return [trainer.trained, trainer.discriminator]
     return [trainer.trained]

@@ -146,7 +146,7 @@ class ProsodyTrainer:
         self._optimizer = torch.optim.AdamW(groups, lr=self.plan.rate, weight_decay=0.01)
 
     def save(self) -> None:
-        """Write the checkpoint, which any device continues. The optimiser begins anew after it."""
+        """Write the checkpoint, which any device continues. The optimizer begins anew after it."""
         write_back(self._mean, self.network.prosody)
         state = {
             "trained": copy_weights(self.trained),

@@ -121,7 +121,7 @@ class SpectrumTrainer:
         )
 
     def save(self) -> None:
-        """Write the checkpoint, which any device continues. The optimisers begin anew after it."""
+        """Write the checkpoint, which any device continues. The optimizers begin anew after it."""
         write_back(self._mean, self.network.spectrum)
         state = {
             "trained": copy_weights(self.trained),

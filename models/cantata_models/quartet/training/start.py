@@ -16,7 +16,7 @@ from torch import nn
 from cantata_models.quartet.network import PhoneEncoder, QuartetNetwork, SpeakerBlock
 
 SPEAKER_SPREAD = 0.3
-_QUANTISED, _SCALE, _ZERO = "_quantized", "_scale", "_zero_point"
+_QUANTIZED, _SCALE, _ZERO = "_quantized", "_scale", "_zero_point"
 
 Arrays = dict[str, npt.NDArray[np.float32]]
 
@@ -56,8 +56,8 @@ def read_arrays() -> Arrays:
     stored = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
     arrays: Arrays = {}
     for name, values in stored.items():
-        if name.endswith(_QUANTISED):
-            matrix = name.removesuffix(_QUANTISED)
+        if name.endswith(_QUANTIZED):
+            matrix = name.removesuffix(_QUANTIZED)
             zero = stored[matrix + _ZERO].astype(np.float32)
             arrays[matrix.lstrip("/")] = (values.astype(np.float32) - zero) * stored[
                 matrix + _SCALE

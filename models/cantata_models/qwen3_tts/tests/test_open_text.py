@@ -25,7 +25,7 @@ STREAMED = [scenario for scenario in SCENARIOS if scenario.streaming_text]
 def speak_arriving(
     loaded: LoadedQwen3Talker, scenario: Qwen3TtsScenario, characters: int
 ) -> CodeArray:
-    """Send the text `characters` at a time, synthesising as far as possible after each part."""
+    """Send the text `characters` at a time, synthesizing as far as possible after each part."""
     stage, spoken = loaded.stage, list[CodeArray]()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""Encodes audio to codes: log-mel, ConvNeXt, residual vector quantiser. For training and tests.
+"""Encodes audio to codes: log-mel, ConvNeXt, residual vector quantizer. For training and tests.
 
 Letters: B rows, T frames of 80 ms, Z latent size, Q codebooks, V codes each.
 """
@@ -37,8 +37,8 @@ class LogMel(nn.Module):
         return torch.log((magnitude @ self.filters).clamp(min=LOG_FLOOR))
 
 
-class ResidualQuantiser(nn.Module):
-    """Q codebooks, each quantising the residual of the ones before it."""
+class ResidualQuantizer(nn.Module):
+    """Q codebooks, each quantizing the residual of the ones before it."""
 
     codebooks: torch.Tensor
 

@@ -69,7 +69,7 @@ class LayerCache:
 
 
 class TalkerAttention(nn.Module):
-    """Grouped-query attention with normalised queries and keys."""
+    """Grouped-query attention with normalized queries and keys."""
 
     def __init__(self, config: TalkerConfig) -> None:
         super().__init__()
@@ -193,7 +193,7 @@ class SoloTalkerNetwork(nn.Module):
         frames: list[torch.Tensor] = []
         for position, row in enumerate(track):
             hidden = self.backbone((row + previous)[None], position, caches)[0]
-            frame = self.latent_head.quantise(self.latent_head(hidden))
+            frame = self.latent_head.quantize(self.latent_head(hidden))
             frames.append(frame[0])
             previous = self.frame_embedding(frame)
         return torch.stack(frames)

@@ -51,7 +51,7 @@ class LatentHead(nn.Module):
     """Hidden state -> latent -> codes.
 
     Code 0 is sampled from `code0_logits` (greedy = the nearest entry). The other codebooks then
-    quantise the residual. Every operation acts on one row at a time, in a fixed order.
+    quantize the residual. Every operation acts on one row at a time, in a fixed order.
     """
 
     codebooks: torch.Tensor
@@ -70,14 +70,14 @@ class LatentHead(nn.Module):
         # A plain attribute: derived from the codebooks, so not part of a checkpoint.
         self._nearness_to: dict[int, PackedProduct] = {}
 
-    def normalised(self, hidden: torch.Tensor) -> torch.Tensor:
+    def normalized(self, hidden: torch.Tensor) -> torch.Tensor:
         """[..., D] -> [..., Z], zero mean and unit deviation over the training data."""
         latent: torch.Tensor = self.out(hidden)
         return latent
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         """[R, D] -> z [R, Z], in the codec's units."""
-        return self.normalised(hidden) * self.std + self.mean
+        return self.normalized(hidden) * self.std + self.mean
 
     def code0_logits(self, z: torch.Tensor) -> torch.Tensor:
         """z [R, Z] -> [R, V]: -||z - entry||^2 / tau, without ||z||^2, equal for every entry."""
@@ -93,7 +93,7 @@ class LatentHead(nn.Module):
             codes.append(nearest)
         return torch.stack(codes, dim=1)
 
-    def quantise(self, z: torch.Tensor) -> torch.Tensor:
+    def quantize(self, z: torch.Tensor) -> torch.Tensor:
         """z [R, Z] -> frames [R, Q] int64, greedy for every codebook."""
         return self.complete(z, self.code0_logits(z).argmax(dim=1))
 

@@ -73,12 +73,12 @@ class SpeakerEncoder(nn.Module):
         self.up = nn.Linear(config.speaker_size, config.speaker_channels)
         self.down = nn.Linear(config.speaker_channels, config.speaker_channels)
 
-    def normalised(self, vectors: torch.Tensor) -> torch.Tensor:
+    def normalized(self, vectors: torch.Tensor) -> torch.Tensor:
         """[B, F] -> [B, F], zero mean and unit deviation over the training speakers."""
         return (vectors - self.mean) / self.std
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-        inner = functional.gelu(self.up(self.normalised(vectors)))
+        inner = functional.gelu(self.up(self.normalized(vectors)))
         return torch.as_tensor(torch.tanh(self.down(inner)))
 
 

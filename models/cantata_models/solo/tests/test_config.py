@@ -53,8 +53,8 @@ def test_checkpoint_round_trip(tmp_path: Path) -> None:
     loaded_talker = checkpoint.load_talker(tmp_path)
     assert loaded_talker.generate(track).shape == (4, SMALL.codec.codebooks)
     assert loaded_talker.text_track.out_norm.weight.dtype == torch.float32
-    _, quantiser = checkpoint.load_codec_encoder(tmp_path)
-    assert torch.equal(quantiser.codebooks, loaded.codebooks)
+    _, quantizer = checkpoint.load_codec_encoder(tmp_path)
+    assert torch.equal(quantizer.codebooks, loaded.codebooks)
 
 
 def test_missing_weights_say_how_to_make_them(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from cantata_models.solo.training.evaluation.acoustics import (
     SAMPLE_RATE,
     Samples,
     a_weights,
-    analyse,
+    analyze,
     median_pitch_hz,
 )
 from cantata_models.solo.training.evaluation.edges import Edges
@@ -24,14 +24,14 @@ from cantata_models.solo.training.evaluation.items import (
     plan_items,
 )
 from cantata_models.solo.training.evaluation.judge import Judge
-from cantata_models.solo.training.evaluation.likeness import follow, recognise, rows
+from cantata_models.solo.training.evaluation.likeness import follow, recognize, rows
 from cantata_models.solo.training.evaluation.measures import RecordingMeasures, compare, measure
 from cantata_models.solo.training.evaluation.pace import RealTimeFactors
 from cantata_models.solo.training.evaluation.report import BEGIN, END, put_between_markers, report
 from cantata_models.solo.training.evaluation.results import RESULT, Result, read_results
 from cantata_models.solo.training.evaluation.seams import measure_seams
 from cantata_models.solo.training.evaluation.short import check_voice, make_baseline, problems
-from cantata_models.solo.training.evaluation.summary import summarise
+from cantata_models.solo.training.evaluation.summary import summarize
 from cantata_models.solo.training.evaluation.timbre import usual_spread
 from cantata_models.solo.training.evaluation.warping import accumulate, warp_path
 from cantata_models.solo.training.speakers import HELD_OUT_PSEUDO
@@ -87,7 +87,7 @@ def test_warping_finds_the_cheapest_path() -> None:
 
 @pytest.mark.parametrize("pitch_hz", [85.0, 140.0, 230.0, 340.0])
 def test_pitch_is_found(pitch_hz: float) -> None:
-    found = median_pitch_hz(analyse(vowel(pitch_hz)))
+    found = median_pitch_hz(analyze(vowel(pitch_hz)))
     assert 12 * abs(np.log2(found / pitch_hz)) < 0.3
 
 
@@ -149,7 +149,7 @@ def test_what_is_heard_does_not_depend_on_what_was_heard_before() -> None:
     assert any(there)
     assert there == back[::-1]
     assert there[2] == Judge().hear(sounds[2], SAMPLE_RATE)
-    # Without a restart of the features, this was recognised differently after the first sound.
+    # Without a restart of the features, this was recognized differently after the first sound.
     fickle = np.concatenate([buzz(220.0, 0.9, seed=2), buzz(110.0, 0.7, seed=7)])
     judge.hear(sounds[0], SAMPLE_RATE)
     assert judge.hear(fickle, SAMPLE_RATE) == Judge().hear(fickle, SAMPLE_RATE)
@@ -171,8 +171,8 @@ def test_speakers_are_distinguished_and_followed() -> None:
     spread = usual_spread([rows(sounds) for sounds in teachers.values()])
     found = {name: rows(sounds) for name, sounds in teachers.items()}
     swapped = {"low": found["high"], "high": found["low"]}
-    assert recognise(found, found, spread).accuracy == 1.0
-    assert recognise(swapped, found, spread).accuracy == 0.0
+    assert recognize(found, found, spread).accuracy == 1.0
+    assert recognize(swapped, found, spread).accuracy == 0.0
     own = speakers(150, 1.08)
     followed = follow(speakers(151, 1.08), own, teachers, "new", spread)
     assert followed.wins
@@ -194,7 +194,7 @@ def test_the_plan_covers_voices_groups_speeds_and_references() -> None:
 
 
 def some_results() -> list[Result]:
-    """The short form with both voices equal to their teachers and recognised perfectly."""
+    """The short form with both voices equal to their teachers and recognized perfectly."""
     found: list[Result] = []
     chosen = plan_items(["clara", "ben"], Selection(short=True))
     chosen += [
@@ -234,7 +234,7 @@ def test_results_survive_an_interruption(results: list[Result], tmp_path: Path) 
 def test_the_report_replaces_what_is_between_the_markers(
     results: list[Result], tmp_path: Path
 ) -> None:
-    summary = summarise(
+    summary = summarize(
         "abc", results, {"clara": RealTimeFactors(0.05, 0.03), "ben": RealTimeFactors(0.07, 0.04)}
     )
     assert summary.overall.speech.wer == 0

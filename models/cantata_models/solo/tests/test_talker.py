@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from cantata_models.solo.networks.codec_encoder import ResidualQuantiser
+from cantata_models.solo.networks.codec_encoder import ResidualQuantizer
 from cantata_models.solo.tests.small_models import SMALL, random_codes, small_talker
 
 FRAMES = 6
@@ -17,7 +17,7 @@ def test_generate_equals_the_full_forward() -> None:
     assert codes.shape == (FRAMES, SMALL.codec.codebooks)
     with torch.inference_mode():
         hidden = talker.backbone(talker.input_rows(track, codes)[None])[0]
-        assert torch.equal(talker.latent_head.quantise(talker.latent_head(hidden)), codes)
+        assert torch.equal(talker.latent_head.quantize(talker.latent_head(hidden)), codes)
 
 
 def test_the_backbone_is_causal() -> None:
@@ -31,13 +31,13 @@ def test_the_backbone_is_causal() -> None:
     assert not torch.allclose(ours[:, 4:], theirs[:, 4:])
 
 
-def test_complete_is_a_plain_residual_quantiser() -> None:
+def test_complete_is_a_plain_residual_quantizer() -> None:
     head = small_talker().latent_head
-    quantiser = ResidualQuantiser(*head.codebooks.shape)
-    quantiser.codebooks.copy_(head.codebooks)
+    quantizer = ResidualQuantizer(*head.codebooks.shape)
+    quantizer.codebooks.copy_(head.codebooks)
     z = torch.randn(9, SMALL.codec.latent_size)
     code0 = head.code0_logits(z).argmax(dim=1)
-    assert torch.equal(head.complete(z, code0), quantiser.encode(z))
+    assert torch.equal(head.complete(z, code0), quantizer.encode(z))
 
 
 def test_changed_codebooks_are_searched() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import torch
 
-from cantata_models.solo.networks.codec_encoder import ResidualQuantiser
+from cantata_models.solo.networks.codec_encoder import ResidualQuantizer
 from cantata_models.solo.tests.small_models import SMALL, small_talker
 from cantata_models.solo.text.tokens import phone_ids
 from cantata_models.solo.training.examples import BatchMaker, Example, collate, split
@@ -22,8 +22,8 @@ SPEAKERS = SpeakerVectors(
 def example(index: int, frames: int) -> Example:
     """Returns "hello" in `frames` frames with random latents."""
     talker = small_talker()
-    quantiser = ResidualQuantiser(*talker.latent_head.codebooks.shape)
-    quantiser.codebooks.copy_(talker.latent_head.codebooks)
+    quantizer = ResidualQuantizer(*talker.latent_head.codebooks.shape)
+    quantizer.codebooks.copy_(talker.latent_head.codebooks)
     latents = torch.randn(frames, SMALL.codec.latent_size)
     slots = torch.tensor([0, 2, 1, 3, 2, 0])
     slots[-1] = 4 * frames - slots.sum()
@@ -36,7 +36,7 @@ def example(index: int, frames: int) -> Example:
         word_start=torch.tensor([False, True, False, False, False, False]),
         slots=slots,
         latents=latents,
-        codes=quantiser.encode(latents),
+        codes=quantizer.encode(latents),
     )
 
 
@@ -44,7 +44,7 @@ def test_previous_frames_are_those_of_the_talker() -> None:
     talker, item = small_talker(), example(1, 5)
     trainer = TalkerTrainer(talker, "cpu")
     with torch.inference_mode():
-        heard = trainer.quantiser.decode(item.codes)[None]
+        heard = trainer.quantizer.decode(item.codes)[None]
         rows = trainer.embed_previous(heard, drop=0.0)[0]
         expected = talker.input_rows(torch.zeros(5, SMALL.talker.hidden_size), item.codes)
     torch.testing.assert_close(rows, expected)

@@ -10,13 +10,13 @@ import torch
 
 from cantata_layers.english.lexicon import load_lexicon
 from cantata_layers.training.loop import HALF_COSINE
-from cantata_models.solo.networks.codec_encoder import ResidualQuantiser
+from cantata_models.solo.networks.codec_encoder import ResidualQuantizer
 from cantata_models.solo.text.tokens import SIL_ID, phone_ids
 from cantata_models.solo.training import word_lists
 from cantata_models.solo.training.align import phone_ends, read_text, to_slots
 from cantata_models.solo.training.audio import PEAK, SAMPLE_RATE, trim
 from cantata_models.solo.training.evaluation.judge import score
-from cantata_models.solo.training.quantiser import QuantiserTrainer
+from cantata_models.solo.training.quantizer import QuantizerTrainer
 from cantata_models.solo.training.text import bare, read_heldout, spell_number
 
 
@@ -102,18 +102,18 @@ def test_score_ignores_marks_and_case() -> None:
     assert result.sentences == 2
 
 
-def test_quantiser_training_lowers_the_error() -> None:
+def test_quantizer_training_lowers_the_error() -> None:
     torch.manual_seed(0)
     rows = torch.randn(4, 64, 8)
-    quantiser = ResidualQuantiser(3, 16, 8)
-    trainer = QuantiserTrainer(quantiser)
+    quantizer = ResidualQuantizer(3, 16, 8)
+    trainer = QuantizerTrainer(quantizer)
     trainer.start(rows.reshape(-1, 8))
-    coded = quantiser.decode(quantiser.encode(rows))
+    coded = quantizer.decode(quantizer.encode(rows))
     assert (coded - rows).square().mean() < 0.35 * rows.square().mean()
     wanted = rows.clone().requires_grad_()
-    quantised, commitment = trainer.quantise(wanted)
-    torch.autograd.backward(quantised.sum() + commitment)
-    assert quantised.shape == rows.shape
+    quantized, commitment = trainer.quantize(wanted)
+    torch.autograd.backward(quantized.sum() + commitment)
+    assert quantized.shape == rows.shape
     assert wanted.grad is not None
 
 

@@ -19,7 +19,7 @@ from cantata_models.solo.training.evaluation.short import (
     read_baseline,
     say,
 )
-from cantata_models.solo.training.evaluation.synthesis import Synthesiser
+from cantata_models.solo.training.evaluation.synthesis import SoloSynthesizer
 from tiers import LONG
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -30,11 +30,11 @@ def test_no_voice_became_worse() -> None:
     """In full, every voice says every sentence, and `e2e/test_voice.py` judges the words; in short,
     the voices take turns."""
     torch.set_num_threads(1)
-    synthesiser, judge, baseline = Synthesiser.load(WEIGHTS_FOLDER), Judge(), read_baseline()
-    assert set(baseline.voices) == set(synthesiser.voices)
+    synthesizer, judge, baseline = SoloSynthesizer.load(WEIGHTS_FOLDER), Judge(), read_baseline()
+    assert set(baseline.voices) == set(synthesizer.voices)
     sentences, turns = short_sentences(), 1 if LONG else len(baseline.voices)
     sounds = {
-        voice: say(sentences[number % turns :: turns], voice, synthesiser, judge)
+        voice: say(sentences[number % turns :: turns], voice, synthesizer, judge)
         for number, voice in enumerate(baseline.voices)
     }
     found = in_full(sounds, baseline) if LONG else in_turns(sounds, baseline)

@@ -1,4 +1,4 @@
-"""English text to phones: normalisation, lexicon, letter-to-sound network. See `phonemize`."""
+"""English text to phones: normalization, lexicon, letter-to-sound network. See `phonemize`."""
 
 from cantata_models.solo.text.sentences import phonemize
 from cantata_models.solo.text.tokens import Sentence, TextError, Word, WordlessText

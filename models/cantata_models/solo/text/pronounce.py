@@ -77,7 +77,7 @@ def _inflect(word: str) -> Phones | None:
 
 @functools.lru_cache(maxsize=_CACHED_WORDS)
 def word_phones(word: str) -> Phones:
-    """Returns the phones of a normalised word, never empty for a word that contains a letter."""
+    """Returns the phones of a normalized word, never empty for a word that contains a letter."""
     known = LETTERS.get(word) or _look_up(word)
     if known is not None:
         return known

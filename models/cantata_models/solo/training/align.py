@@ -211,7 +211,7 @@ def align_missing(
     """Aligns every rendered utterance missing from `path`, appends it, and returns the whole file.
 
     Args:
-        align: runs in worker processes, each initialised by `start_worker(*start)`.
+        align: runs in worker processes, each initialized by `start_worker(*start)`.
     """
     known = {item.index for item in read_alignments(path)}
     missing = [item for item in utterances if item.done and item.index not in known]

@@ -1,4 +1,4 @@
-"""Stage audio: RHVoice reads every sentence. The audio is trimmed and its peak normalised."""
+"""Stage audio: RHVoice reads every sentence. The audio is trimmed and its peak normalized."""
 
 from __future__ import annotations
 

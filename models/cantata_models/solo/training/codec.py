@@ -1,4 +1,4 @@
-"""Stage codec: A trains encoder, quantiser and decoder; B trains the decoder on frozen codes."""
+"""Stage codec: A trains encoder, quantizer and decoder; B trains the decoder on frozen codes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cantata_models.solo.checkpoint import (
 )
 from cantata_models.solo.config import CodecConfig
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
-from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantiser
+from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantizer
 from cantata_models.solo.training.crops import (
     HEARD_FRAMES,
     ClipBank,
@@ -28,11 +28,11 @@ from cantata_models.solo.training.crops import (
     decode_crops,
 )
 from cantata_models.solo.training.losses import SoundLoss
-from cantata_models.solo.training.quantiser import QuantiserTrainer
+from cantata_models.solo.training.quantizer import QuantizerTrainer
 
 logger = logging.getLogger(__name__)
 
-UNQUANTISED_STEPS = 250
+UNQUANTIZED_STEPS = 250
 KMEANS_BATCHES = 40
 COMMITMENT = 0.25
 RATE_A = 1.2e-3
@@ -42,12 +42,12 @@ RATE_B = 9e-4
 
 
 class TrainableCodec(nn.Module):
-    """Encoder, quantiser and decoder together, for training."""
+    """Encoder, quantizer and decoder together, for training."""
 
     def __init__(self, config: CodecConfig) -> None:
         super().__init__()
         self.encoder = CodecEncoder(config)
-        self.quantiser = ResidualQuantiser(
+        self.quantizer = ResidualQuantizer(
             config.codebooks, config.codebook_size, config.latent_size
         )
         self.decoder = CodecDecoder(config)
@@ -59,11 +59,11 @@ class TrainableCodec(nn.Module):
         books = decoder.pop("codebooks")
         self.encoder.load_state_dict(encoder)
         self.decoder.load_state_dict({**decoder, "codebooks": self.decoder.codebooks})
-        self.quantiser.codebooks[: len(books)] = books
+        self.quantizer.codebooks[: len(books)] = books
 
     def tie_codebooks(self) -> None:
-        """Copies the quantiser's codebooks into the decoder."""
-        self.decoder.codebooks.copy_(self.quantiser.codebooks)
+        """Copies the quantizer's codebooks into the decoder."""
+        self.decoder.codebooks.copy_(self.quantizer.codebooks)
 
 
 def train_a(
@@ -80,9 +80,9 @@ def train_a(
     codec = TrainableCodec(config).to(device)
     if start is not None:
         codec.start_from(start)
-    unquantised_steps = UNQUANTISED_STEPS if start is None else 0
+    unquantized_steps = UNQUANTIZED_STEPS if start is None else 0
     distance = distance.to(device)
-    books = QuantiserTrainer(codec.quantiser)
+    books = QuantizerTrainer(codec.quantizer)
     rate = RATE_A if start is None else RATE_A_AGAIN
     parts: dict[str, TrainedPart] = {"codec": codec, "books": books}
     optimizer = make_adamw(codec.parameters(), rate)
@@ -104,13 +104,13 @@ def train_a(
         books.start(torch.cat(batches))
 
     def step(number: int) -> tuple[torch.Tensor, dict[str, float]]:
-        if number == unquantised_steps:
+        if number == unquantized_steps:
             start_codebooks()
         crops, samples = draw()
         latents = encode(samples)
         commitment = torch.zeros((), device=device)
-        if number >= unquantised_steps:
-            latents, commitment = books.quantise(latents)
+        if number >= unquantized_steps:
+            latents, commitment = books.quantize(latents)
         with autocast_bfloat16(device):
             output = decode_crops(codec.decoder, crops, latents)
         loss, figures = compare_crops(distance, codec.decoder, crops, output, samples)
@@ -144,7 +144,7 @@ def train_b(
         with torch.no_grad(), autocast_bfloat16(device):
             latents = codec.encoder(samples).float()
         with torch.no_grad():
-            latents = codec.quantiser.decode(codec.quantiser.encode(latents))
+            latents = codec.quantizer.decode(codec.quantizer.encode(latents))
         with autocast_bfloat16(device):
             output = decode_crops(codec.decoder, crops, latents)
         return compare_crops(distance, codec.decoder, crops, output, samples)

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from cantata_layers.training.progress import tracked
 from cantata_models.solo.config import SoloConfig
-from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantiser
+from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantizer
 from cantata_models.solo.networks.text_track import SLOTS_PER_FRAME
 from cantata_models.solo.training.align import Alignment
 from cantata_models.solo.training.crops import INT16_SCALE, read_int16
@@ -47,7 +47,7 @@ class Example:
     slots: torch.Tensor
     """[N] int64; they sum to 4 * T."""
     latents: torch.Tensor
-    """[T, Z] float32, before quantising."""
+    """[T, Z] float32, before quantizing."""
     codes: torch.Tensor
     """[T, Q] int64."""
 
@@ -62,7 +62,7 @@ def encode_group(
     paths: Sequence[Path],
     config: SoloConfig,
     encoder: CodecEncoder,
-    quantiser: ResidualQuantiser,
+    quantizer: ResidualQuantizer,
 ) -> list[Example]:
     """Encodes utterances, padded with silence, and combines the result with their alignments."""
     clips = [read_int16(path, config.codec.samples_per_frame) for path in paths]
@@ -84,7 +84,7 @@ def encode_group(
                 word_start=torch.tensor(alignment.word_start),
                 slots=torch.tensor(alignment.slots),
                 latents=row[:frames].clone(),
-                codes=quantiser.encode(row[:frames]),
+                codes=quantizer.encode(row[:frames]),
             )
         )
     return examples
@@ -96,7 +96,7 @@ def make_examples(
     folder: Path,
     config: SoloConfig,
     encoder: CodecEncoder,
-    quantiser: ResidualQuantiser,
+    quantizer: ResidualQuantizer,
     cache: Path,
 ) -> list[Example]:
     """Returns one example per alignment. `cache` keeps them and grows with the alignments."""
@@ -106,7 +106,7 @@ def make_examples(
     groups = [missing[i : i + ENCODED_TOGETHER] for i in range(0, len(missing), ENCODED_TOGETHER)]
     for group in tracked(groups, len(groups), "latents"):
         paths = [folder / f"{item.index:06d}.{item.speaker}.wav" for item in group]
-        for example in encode_group(group, paths, config, encoder, quantiser):
+        for example in encode_group(group, paths, config, encoder, quantizer):
             known[example.index] = example
     if missing:
         torch.save(known, cache)

@@ -43,14 +43,14 @@ GROUP = 24
 def own_latents(
     talker: SoloTalkerNetwork, examples: list[Example], speakers: SpeakerVectors, device: str
 ) -> list[torch.Tensor]:
-    """Returns, per example, the [T, Z] quantised latents that the talker itself predicts."""
+    """Returns, per example, the [T, Z] quantized latents that the talker itself predicts."""
     trainer = TalkerTrainer(talker.to(device), device)
     order = sorted(range(len(examples)), key=lambda i: examples[i].frames)
     groups = [order[i : i + GROUP] for i in range(0, len(order), GROUP)]
     said: dict[int, torch.Tensor] = {}
     for group in tracked(groups, len(groups), "talker's latents"):
         batch = collate([examples[i] for i in group], speakers, device)
-        latents = trainer.quantiser.decode(batch.codes)
+        latents = trainer.quantizer.decode(batch.codes)
         with autocast_bfloat16(device):
             track, _ = trainer.track(batch)
         for _ in range(PASSES):

@@ -23,7 +23,7 @@ PACES = (0.8, 1.25)
 OWN_SHARE = 0.6
 """Share of draws that give a stock voice its mean vector, as in serving, not that of a reading."""
 NOISE = 0.1
-"""Standard deviation of noise on each normalised feature, so that no speaker is memorised."""
+"""Standard deviation of noise on each normalized feature, so that no speaker is memorised."""
 
 
 class SpeakerVectors:

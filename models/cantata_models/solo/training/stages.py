@@ -143,7 +143,7 @@ def sound_loss(work: VoiceWorkspace) -> SoundLoss:
 
 
 def run_codec_a(work: VoiceWorkspace) -> TrainableCodec:
-    """Trains encoder, quantiser and decoder."""
+    """Trains encoder, quantizer and decoder."""
     return train_a(
         work.bank(),
         work.config.codec,
@@ -181,7 +181,7 @@ def run_latents(work: VoiceWorkspace) -> list[Example]:
     codec, speakers = frozen_codec(work), run_speakers(work)
     cache = work.folder / "examples.pt"
     found = make_examples(
-        work.aligned(), work.audio, work.config, codec.encoder, codec.quantiser, cache
+        work.aligned(), work.audio, work.config, codec.encoder, codec.quantizer, cache
     )
     known = (item for item in found if item.speaker in speakers)
     return sorted(known, key=lambda item: item.index)
@@ -195,7 +195,7 @@ def run_speakers(work: VoiceWorkspace) -> SpeakerVectors:
 def run_talker(work: VoiceWorkspace) -> None:
     """Trains the text track and the backbone."""
     examples, speakers = run_latents(work), run_speakers(work)
-    books = frozen_codec(work).quantiser.codebooks
+    books = frozen_codec(work).quantizer.codebooks
     talker = new_talker(work.config, books, examples, speakers, work.start)
     train_talker(talker, examples, speakers, work.folder, work.minutes.talker, work.device)
 

@@ -1,6 +1,6 @@
 """Stage talker: text track, durations and backbone learn to predict the codec's latents.
 
-The talker regresses the latent (squared and absolute error), which is then quantised. Sampling the
+The talker regresses the latent (squared and absolute error), which is then quantized. Sampling the
 codes themselves would need far more data for the same intelligibility.
 """
 
@@ -17,7 +17,7 @@ from cantata_layers.training.loop import HALF_COSINE, TrainingLoop, make_adamw
 from cantata_layers.training.mixed_precision import autocast_bfloat16
 from cantata_models.solo.checkpoint import TALKER_FILE, read_tensors
 from cantata_models.solo.config import SoloConfig
-from cantata_models.solo.networks.codec_encoder import ResidualQuantiser
+from cantata_models.solo.networks.codec_encoder import ResidualQuantizer
 from cantata_models.solo.networks.talker import SoloTalkerNetwork
 from cantata_models.solo.networks.text_track import SLOTS_PER_FRAME
 from cantata_models.solo.training.examples import Batch, BatchMaker, Example, collate, split
@@ -47,8 +47,8 @@ class TalkerTrainer(nn.Module):
         self.talker = talker
         self.device = device
         books = talker.latent_head.codebooks
-        self.quantiser = ResidualQuantiser(*books.shape).to(device)
-        self.quantiser.codebooks.copy_(books)
+        self.quantizer = ResidualQuantizer(*books.shape).to(device)
+        self.quantizer.codebooks.copy_(books)
 
     def track(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the [B, T, D] track with true durations, and the log durations [B, N]."""
@@ -65,10 +65,10 @@ class TalkerTrainer(nn.Module):
         slot_mask = batch.frame_mask().repeat_interleave(SLOTS_PER_FRAME, dim=1)
         return text.rows(expanded, slot_mask), log_durations
 
-    def hidden_to_normalised(self, track: torch.Tensor, previous: torch.Tensor) -> torch.Tensor:
-        """[B, T, D] track and embedded previous frames -> [B, T, Z] normalised latents."""
+    def hidden_to_normalized(self, track: torch.Tensor, previous: torch.Tensor) -> torch.Tensor:
+        """[B, T, D] track and embedded previous frames -> [B, T, Z] normalized latents."""
         head = self.talker.latent_head
-        return head.normalised(self.talker.backbone(track + previous)).float()
+        return head.normalized(self.talker.backbone(track + previous)).float()
 
     def embed_previous(self, latents: torch.Tensor, drop: float) -> torch.Tensor:
         """[B, T, Z] frame latents -> [B, T, D] rows shifted by one, some replaced by BOS."""
@@ -81,9 +81,9 @@ class TalkerTrainer(nn.Module):
     def forward(
         self, batch: Batch, own_share: float, drop: float
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Returns the mean squared and absolute errors of normalised latents and duration error."""
+        """Returns the mean squared and absolute errors of normalized latents and duration error."""
         head, mask = self.talker.latent_head, batch.frame_mask()
-        heard = self.quantiser.decode(batch.codes)
+        heard = self.quantizer.decode(batch.codes)
         with autocast_bfloat16(self.device):
             track, log_durations = self.track(batch)
         if own_share > 0:
@@ -91,7 +91,7 @@ class TalkerTrainer(nn.Module):
             swap = torch.rand(heard.shape[:2], device=heard.device) < own_share
             heard = torch.where(swap.unsqueeze(-1), own, heard)
         with autocast_bfloat16(self.device):
-            predicted = self.hidden_to_normalised(track, self.embed_previous(heard, drop))
+            predicted = self.hidden_to_normalized(track, self.embed_previous(heard, drop))
         wanted = (batch.latents - head.mean) / head.std
         difference = (predicted - wanted) * mask
         count = mask.sum() * difference.shape[-1]
@@ -104,12 +104,12 @@ class TalkerTrainer(nn.Module):
 
     @torch.no_grad()
     def own_latents(self, track: torch.Tensor, heard: torch.Tensor, drop: float) -> torch.Tensor:
-        """Returns [B, T, Z]: the quantised latents that the talker predicts from true frames."""
+        """Returns [B, T, Z]: the quantized latents that the talker predicts from true frames."""
         head = self.talker.latent_head
         with autocast_bfloat16(self.device):
-            normalised = self.hidden_to_normalised(track, self.embed_previous(heard, drop))
-        codes = self.quantiser.encode(normalised * head.std + head.mean)
-        return self.quantiser.decode(codes)
+            normalized = self.hidden_to_normalized(track, self.embed_previous(heard, drop))
+        codes = self.quantizer.encode(normalized * head.std + head.mean)
+        return self.quantizer.decode(codes)
 
 
 def usual_log_durations(batch: Batch) -> torch.Tensor:

@@ -48,7 +48,7 @@ class GgufFile:
 
     @property
     def is_float32(self) -> bool:
-        """Whether its matrices are neither quantised nor rounded."""
+        """Whether its matrices are neither quantized nor rounded."""
         matrices = (t for t in self._tensors.values() if len(t.shape) > 1)
         return all(tensor.tensor_type in _PLAIN for tensor in matrices)
 
@@ -92,16 +92,16 @@ class GgufFile:
 
     def read(self, name: str) -> NDArray[np.float32]:
         """Return a tensor's values. Raises ConfigError: there is no such tensor, or its
-        quantisation is not known."""
+        quantization is not known."""
         shape, tensor = self.shape(name), self._tensors[name]
         try:
             values = dequantize(tensor.data, tensor.tensor_type)
         except NotImplementedError as error:
             raise ConfigError(
-                f"{self.path}: {name} is quantised as {tensor.tensor_type.name}, which cannot be "
+                f"{self.path}: {name} is quantized as {tensor.tensor_type.name}, which cannot be "
                 "read; valid: F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ1_S to IQ4_XS"
             ) from error
-        # A copy: what is not quantised is a view of a file that cannot be written.
+        # A copy: what is not quantized is a view of a file that cannot be written.
         return np.array(values, np.float32).reshape(shape)
 
     def _read_contents(self, key: str) -> Any:

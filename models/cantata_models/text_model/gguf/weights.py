@@ -80,7 +80,7 @@ def read_weights(file: GgufFile, dtype: torch.dtype) -> Iterator[tuple[str, torc
         transformers' name, and the tensor.
 
     Raises:
-        ConfigError: a tensor is missing, unknown, or of a quantisation that cannot be read.
+        ConfigError: a tensor is missing, unknown, or of a quantization that cannot be read.
     """
     heads, kv_heads = read_heads(file)
     for name, published in name_tensors(file).items():

@@ -76,7 +76,7 @@ def test_weights_and_greedy_tokens_are_those_of_the_original(
     assert is_text_model(folder)
 
 
-def test_a_quantised_file_is_read_as_its_package_reads_it(
+def test_a_quantized_file_is_read_as_its_package_reads_it(
     tmp_path: Path, words: Tokenizer, llama: Any
 ) -> None:
     q8 = GGMLQuantizationType.Q8_0
@@ -164,7 +164,7 @@ def _of_another_kind(path: Path, write: Write) -> Path:
     return path
 
 
-def _of_an_unknown_quantisation(path: Path, write: Write) -> Path:
+def _of_an_unknown_quantization(path: Path, write: Write) -> Path:
     """The kind of the first matrix says I8, which only programs use inside."""
     data = write(path).read_bytes()
     name = b"token_embd.weight"
@@ -183,7 +183,7 @@ def _of_an_unknown_quantisation(path: Path, write: Write) -> Path:
         (_truncated, r"a damaged or truncated GGUF file"),
         (_truncated_early, r"a damaged or truncated GGUF file"),
         (_of_another_kind, r"not a GGUF file: begins with b'PK"),
-        (_of_an_unknown_quantisation, r"token_embd.weight is quantised as I8,.*valid: F32"),
+        (_of_an_unknown_quantization, r"token_embd.weight is quantized as I8,.*valid: F32"),
     ],
 )
 def test_what_cannot_be_served_is_named(

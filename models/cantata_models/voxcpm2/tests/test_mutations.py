@@ -105,14 +105,14 @@ def noise_by_patches_first(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> 
 
 
 @fault("plain")
-def no_quantisation(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
-    quantiser = loaded.network.fsq_layer
-    smooth = lambda x: quantiser.out_proj(torch.tanh(quantiser.in_proj(x)))  # noqa: E731
-    patch.setattr(quantiser, "forward", smooth)
+def no_quantization(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
+    quantizer = loaded.network.fsq_layer
+    smooth = lambda x: quantizer.out_proj(torch.tanh(quantizer.in_proj(x)))  # noqa: E731
+    patch.setattr(quantizer, "forward", smooth)
 
 
 @fault("cut")
-def text_is_quantised_too(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
+def text_is_quantized_too(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     _with_patch_flags(loaded, patch, 1.0)
 
 

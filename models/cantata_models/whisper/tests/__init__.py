@@ -1,1 +1,1 @@
-"""Tests of the recogniser."""
+"""Tests of the recognizer."""

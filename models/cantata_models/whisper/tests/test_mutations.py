@@ -1,4 +1,4 @@
-"""The tests are effective: a fault anywhere in the recogniser fails the one named beside it."""
+"""The tests are effective: a fault anywhere in the recognizer fails the one named beside it."""
 
 from __future__ import annotations
 

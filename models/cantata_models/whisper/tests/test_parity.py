@@ -41,7 +41,7 @@ CLOSE_ROWS = 2
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A window, and how it is recognised."""
+    """A window, and how it is recognized."""
 
     name: str
     request: TranscriptionRequest

@@ -1,4 +1,4 @@
-"""What the recogniser that ships hears: sentences under several conditions, and what is none."""
+"""What the recognizer that ships hears: sentences under several conditions, and what is none."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_rows_are_the_published_ones_within_half_a_step(shipped: Path, published
     assert {name.removesuffix("_scale") for name in extra} <= set(theirs.variables)
 
 
-def test_quantising_again_gives_the_same_bytes(
+def test_quantizing_again_gives_the_same_bytes(
     shipped: Path, published: Path, tmp_path: Path
 ) -> None:
     main(published, tmp_path)

@@ -2,7 +2,7 @@
 
     python -m cantata_models.whisper.training.quantize_weights FROM_FOLDER TO_FOLDER
 
-CTranslate2's converter quantises only what it reads from PyTorch. This reads its own format
+CTranslate2's converter quantizes only what it reads from PyTorch. This reads its own format
 (version 6, `ctranslate2.specs.model_spec`), and scales each row of each matrix as it does: by 127
 over the row's largest magnitude.
 """
@@ -112,7 +112,7 @@ def quantize(model: ModelFile) -> ModelFile:
 
 
 def main(source: Path, target: Path) -> None:
-    """Quantise one checkpoint folder into another."""
+    """Quantize one checkpoint folder into another."""
     target.mkdir(parents=True, exist_ok=True)
     write_model(quantize(read_model(source / "model.bin")), target / "model.bin")
     for name in _OTHER_FILES:

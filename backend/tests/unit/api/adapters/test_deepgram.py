@@ -32,7 +32,7 @@ def spoken(server: Server, *texts: str) -> bytes:
 
 
 def assert_same_sound(got: NDArray[Any], server: Server, text: str, rate: int) -> None:
-    """Noise does not survive a lossy step bit for bit, but must be recognisable."""
+    """Noise does not survive a lossy step bit for bit, but must be recognizable."""
     given = soxr.resample(expected_pcm(text, server.solo.behaviour)[:, 0], 24_000, rate)
     assert len(got) == pytest.approx(len(given), abs=rate * 0.15)
     assert np.corrcoef(got[: len(given)], given[: len(got)])[0, 1] > 0.9

@@ -57,7 +57,7 @@ def text(results: Message) -> str:
 
 
 def heard_s(server: Server) -> list[float]:
-    """Seconds of each recognised window."""
+    """Seconds of each recognized window."""
     return [len(one) / HEARD_RATE for one in server.service.ears.counts.sounds]
 
 
@@ -189,7 +189,7 @@ async def test_long_speech_is_cut_without_a_gap(server: Server) -> None:
     assert [one["speech_final"] for one in cut] == [False] * (len(cut) - 1) + [True]
 
 
-async def test_silence_is_not_recognised(server: Server) -> None:
+async def test_silence_is_not_recognized(server: Server) -> None:
     async with json_socket(samples(server, interim_results="true", vad_events="true")) as c:
         noise = np.random.default_rng(0).normal(0, 0.01, 5 * RATE).astype(np.float32)
         await send_sound(c, silence(5), noise)

@@ -32,7 +32,7 @@ def limits() -> RealtimeSettings:
 
 @pytest.fixture
 async def server(others: Endpoints, limits: RealtimeSettings) -> AsyncIterator[Server]:
-    """A fake recogniser, the endpoint's answers."""
+    """A fake recognizer, the endpoint's answers."""
     service = FakeService()
     settings = ServerSettings(realtime=replace(limits, chat=others.chat))
     async with running(service, settings) as server:

@@ -35,7 +35,7 @@ async def c(server: Server, others: Endpoints) -> AsyncIterator[Talker]:
 
 
 async def say(c: Talker, server: Server, text: str) -> None:
-    """Say what the recogniser hears as this; returns when it has."""
+    """Say what the recognizer hears as this; returns when it has."""
     ears = server.service.ears
     ears.behaviour.text, finished = text, ears.counts.finished
     await c.say(speech())

@@ -176,7 +176,7 @@ async def test_a_session_is_held_with_any_model_that_can(others: Endpoints) -> N
         assert (status, error["code"]) == (404, "model_not_found")
 
 
-async def test_a_model_that_hears_needs_no_recogniser(server: Server) -> None:
+async def test_a_model_that_hears_needs_no_recognizer(server: Server) -> None:
     """Others do, and so do sessions that only transcribe."""
     server.service.transcription_models = {}
     for query in ("", "?model=solo", "?intent=transcription"):

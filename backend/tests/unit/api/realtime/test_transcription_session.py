@@ -214,12 +214,12 @@ async def test_what_only_conversations_have_is_refused(server: Server, others: E
 
 
 async def test_failures_are_told_by_item(server: Server) -> None:
-    server.service.ears.behaviour.error = RequestFailed("the speech could not be recognised")
+    server.service.ears.behaviour.error = RequestFailed("the speech could not be recognized")
     async with talker(server.url, INTENT) as c:
         await c.say(speech())
         failed = await c.until("conversation.item.input_audio_transcription.failed")
         assert failed["error"]["code"] == "request_failed"
-        assert "could not be recognised" in failed["error"]["message"]
+        assert "could not be recognized" in failed["error"]["message"]
         server.service.ears.behaviour.error = None
         await c.say(speech())
         await c.until(TRANSCRIBED[1])

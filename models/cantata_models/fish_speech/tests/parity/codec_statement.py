@@ -72,9 +72,9 @@ class CodecStatement:
         for index in range(2):
             x = self._conv(x, f"quantizer.downsample.{index}.0.conv", stride=2)
             x = self._conv_next(x, f"quantizer.downsample.{index}.1")
-        return self._quantised(self._transformer(x, "quantizer.pre_module", FRAME_WINDOW))
+        return self._quantized(self._transformer(x, "quantizer.pre_module", FRAME_WINDOW))
 
-    def _quantised(self, x: torch.Tensor) -> tuple[torch.Tensor, float]:
+    def _quantized(self, x: torch.Tensor) -> tuple[torch.Tensor, float]:
         codes, margin, book = [], math.inf, 0
         while f"{_book(book)}.codebook.weight" in self._tensors:
             table = self._tensors[f"{_book(book)}.codebook.weight"]

@@ -72,14 +72,14 @@ def decode(model: Any, codes: NDArray[Any]) -> NDArray[Any]:
 @torch.inference_mode()
 def encode(model: Any, samples: NDArray[Any], codebooks: int) -> tuple[NDArray[Any], float]:
     """[N, 2] -> [T, Q] codes, and the smallest gap between the two best cosines of a choice."""
-    gap = QuantiserGap(model)
+    gap = QuantizerGap(model)
     made = model.batch_encode([torch.from_numpy(samples).t()], num_quantizers=codebooks)
     frames = int(made.audio_codes_lengths[0])
     codes: NDArray[Any] = made.audio_codes[:, 0, :frames].t().numpy()
     return codes, gap.smallest(frames)
 
 
-class QuantiserGap:
+class QuantizerGap:
     """Observes the choices of every codebook."""
 
     def __init__(self, model: Any) -> None:

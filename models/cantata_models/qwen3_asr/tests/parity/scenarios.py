@@ -1,4 +1,4 @@
-"""The sounds that both the reference and this implementation recognise, all of them greedily."""
+"""The sounds that both the reference and this implementation recognize, all of them greedily."""
 
 from __future__ import annotations
 

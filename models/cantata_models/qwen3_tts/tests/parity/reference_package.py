@@ -51,7 +51,7 @@ def load_model(
 
 
 def speak(model: Any, scenario: Qwen3TtsScenario) -> NDArray[np.float32]:
-    """Synthesise a scenario through the reference's own interface; returns samples."""
+    """Synthesize a scenario through the reference's own interface; returns samples."""
     options: dict[str, Any] = {
         "text": scenario.text,
         "language": scenario.language,
@@ -132,15 +132,15 @@ class Observer:
         return result
 
 
-class QuantiserGap:
+class QuantizerGap:
     """Smallest margin between the nearest and the next codebook entry over one encoding."""
 
     def __init__(self, model: Any) -> None:
         self.smallest = float("inf")
         tokenizer = model.model.speech_tokenizer.model
-        quantiser = tokenizer.encoder.quantizer
-        semantic = quantiser.semantic_residual_vector_quantizer.layers
-        acoustic = quantiser.acoustic_residual_vector_quantizer.layers
+        quantizer = tokenizer.encoder.quantizer
+        semantic = quantizer.semantic_residual_vector_quantizer.layers
+        acoustic = quantizer.acoustic_residual_vector_quantizer.layers
         used = tokenizer.encoder_valid_num_quantizers
         self._books = [layer.codebook for layer in [*semantic, *acoustic]][:used]
         for book in self._books:
@@ -152,11 +152,11 @@ class QuantiserGap:
             del book.quantize
 
     def _watch(self, book: Any) -> Any:
-        quantise = book.quantize
+        quantize = book.quantize
 
         def watched(hidden: torch.Tensor) -> Any:
             nearest = torch.cdist(hidden, book.embed).topk(2, largest=False).values
             self.smallest = min(self.smallest, float((nearest[:, 1] - nearest[:, 0]).min()))
-            return quantise(hidden)
+            return quantize(hidden)
 
         return watched

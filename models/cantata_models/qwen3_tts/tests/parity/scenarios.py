@@ -1,4 +1,4 @@
-"""The utterances that both the reference package and this implementation synthesise."""
+"""The utterances that both the reference package and this implementation synthesize."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from cantata_models.qwen3_tts.random_checkpoint import write_checkpoint
 from cantata_models.qwen3_tts.tests.parity.recordings import SAMPLE_RATE, random_frames, recording
 from cantata_models.qwen3_tts.tests.parity.reference_package import (
     Observer,
-    QuantiserGap,
+    QuantizerGap,
     load_model,
     speak,
 )
@@ -30,7 +30,7 @@ from cantata_models.qwen3_tts.tests.parity.scenarios import (
 GOLDENS = Path(__file__).parents[1] / "goldens"
 MIN_GAP = 1e-3
 """If the two best scores are closer than this, rounding alone could swap them."""
-MIN_QUANTISER_GAP = 5e-5
+MIN_QUANTIZER_GAP = 5e-5
 """The same for distances to codebook entries, which involve fewer sums."""
 PCM_STRIDE = 37
 """Every 37th sample is kept. 37 is coprime to every rate of the codec, so all phases occur."""
@@ -82,7 +82,7 @@ def first_gap(scores: torch.Tensor, frames: NDArray[np.int64], penalty: float) -
 
 
 def observe(model: Any, scenario: Qwen3TtsScenario) -> dict[str, NDArray[Any]]:
-    """Synthesise one scenario and return the arrays of its golden."""
+    """Synthesize one scenario and return the arrays of its golden."""
     observer = Observer(model)
     try:
         samples = speak(model, scenario)
@@ -115,11 +115,11 @@ def observe(model: Any, scenario: Qwen3TtsScenario) -> dict[str, NDArray[Any]]:
 def reference_features(model: Any, seconds: float) -> dict[str, NDArray[Any]]:
     """Return the reference's encodings of a recording: frames and speaker vector."""
     wave = recording(seconds)
-    gap = QuantiserGap(model)
+    gap = QuantizerGap(model)
     items = model.create_voice_clone_prompt((wave, SAMPLE_RATE), ref_text="unused")
     gap.close()
-    if gap.smallest < MIN_QUANTISER_GAP:
-        print(f"recording of {seconds} s: quantiser gap {gap.smallest:.1e}  TOO NEAR")
+    if gap.smallest < MIN_QUANTIZER_GAP:
+        print(f"recording of {seconds} s: quantizer gap {gap.smallest:.1e}  TOO NEAR")
     return {
         "reference_codes": items[0].ref_code.numpy().astype(np.int16),
         "speaker": items[0].ref_spk_embedding.numpy(),

@@ -34,14 +34,14 @@ class SketchNorm(nn.Module):
         self.gamma = nn.Parameter(torch.ones(channels, *[1] * trailing))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalises `[n, c, h, w]`."""
+        """Normalizes `[n, c, h, w]`."""
         size = x.shape[1]
         directions: Tensor = functional.normalize(x, dim=1)
         return directions * math.sqrt(size) * self.gamma.view(1, size, 1, 1)
 
 
 class ResidualBlock(nn.Module):
-    """Two normalised 3x3 convolutions beside a shortcut."""
+    """Two normalized 3x3 convolutions beside a shortcut."""
 
     def __init__(self, before: int, after: int) -> None:
         super().__init__()

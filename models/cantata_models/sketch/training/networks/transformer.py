@@ -39,7 +39,7 @@ class RootNorm(nn.RMSNorm):
     """A root mean square norm that stays fused when the values are bfloat16."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalises the last dimension."""
+        """Normalizes the last dimension."""
         return functional.rms_norm(x, self.normalized_shape, self.weight.type_as(x), self.eps)
 
 
@@ -161,7 +161,7 @@ class SketchBlock(nn.Module):
 
 
 def modulated(x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
-    """Normalises `[n, L, w]` and applies a shift and a scale `[n, 1, w]`."""
+    """Normalizes `[n, L, w]` and applies a shift and a scale `[n, 1, w]`."""
     return functional.layer_norm(x, x.shape[-1:], eps=EPSILON) * (1 + scale) + shift
 
 

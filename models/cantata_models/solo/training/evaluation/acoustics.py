@@ -31,7 +31,7 @@ PITCH_RATE_DIVISOR = 3
 PITCH_BAND_HZ = 1200.0
 """Above this, formants disturb the search and a period is not a whole number of samples."""
 VOICED = 0.55
-"""A hop with at least this normalised autocorrelation counts as voiced."""
+"""A hop with at least this normalized autocorrelation counts as voiced."""
 VOICED_RANGE_DB = 30.0
 """Hops further than this below the loudest are unvoiced."""
 
@@ -53,7 +53,7 @@ class Analysis:
     """[H]: 0 in unvoiced hops."""
 
 
-def analyse(samples: Samples) -> Analysis:
+def analyze(samples: Samples) -> Analysis:
     """Measures [N] samples; the last hop is padded with silence."""
     padded = np.pad(samples, (0, -len(samples) % HOP)).astype(np.float32)
     power = np.square(padded.reshape(-1, HOP).astype(np.float64)).mean(axis=1)
@@ -99,7 +99,7 @@ def cepstra(samples: Samples) -> Rows:
 
 
 def pitch(samples: Samples, level_db: Rows) -> Rows:
-    """[N] and [H] levels -> [H] Hz by normalised autocorrelation (after Boersma, 1993)."""
+    """[N] and [H] levels -> [H] Hz by normalized autocorrelation (after Boersma, 1993)."""
     slow = samples.reshape(-1, PITCH_RATE_DIVISOR).mean(axis=1)
     rate, hop = SAMPLE_RATE / PITCH_RATE_DIVISOR, HOP // PITCH_RATE_DIVISOR
     size = PITCH_WINDOW // PITCH_RATE_DIVISOR
@@ -111,8 +111,8 @@ def pitch(samples: Samples, level_db: Rows) -> Rows:
         spectrum = np.square(np.abs(np.fft.rfft(rows, 2 * size, axis=-1)))
         spectrum[..., int(band_hz / rate * 2 * size) :] = 0
         lags: Rows = np.fft.irfft(spectrum, axis=-1)[..., :size]
-        normalised: Rows = lags / np.maximum(lags[..., :1], 1e-12)
-        return normalised
+        normalized: Rows = lags / np.maximum(lags[..., :1], 1e-12)
+        return normalized
 
     centred = frames - frames.mean(axis=1, keepdims=True)
     likeness = autocorrelation(centred * window, PITCH_BAND_HZ) / autocorrelation(window)

@@ -1,4 +1,4 @@
-"""The items to synthesise: sentence, voice, speed and reference recording."""
+"""The items to synthesize: sentence, voice, speed and reference recording."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Judge:
         )
 
     def hear(self, samples: Samples, sample_rate: int) -> str:
-        """Returns the words recognised in mono sound."""
+        """Returns the words recognized in mono sound."""
         narrow = soxr.resample(samples, sample_rate, JUDGE_RATE)
         silence = np.zeros(int(PADDING_S * JUDGE_RATE), dtype=np.float32)
         narrow = np.concatenate([silence, narrow, silence])

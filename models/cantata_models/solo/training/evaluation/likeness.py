@@ -66,7 +66,7 @@ def semitones(sounds: Sequence[RecordingMeasures], others: Sequence[RecordingMea
     return abs(12 * math.log2(one / other)) if one and other else math.inf
 
 
-def recognise(
+def recognize(
     speech: Mapping[str, Rows], teachers: Mapping[str, Rows], spread: Rows
 ) -> NearestTeacher:
     """Compares each sentence with every teacher's centre."""
@@ -120,7 +120,7 @@ def judge_speakers(
     teachers = {name: rows([r.teacher for r in found]) for name, found in stock.items()}
     spread = usual_spread(list(teachers.values()))
     speech = {name: rows([r.speech for r in found]) for name, found in stock.items()}
-    recognition = recognise(speech, teachers, spread)
+    recognition = recognize(speech, teachers, spread)
     if not prompted:
         return recognition, None
     texts = {result.item.text for result in prompted}

@@ -10,7 +10,7 @@ from cantata_models.solo.training.evaluation.acoustics import (
     FULL_SCALE,
     SAMPLE_RATE,
     Samples,
-    analyse,
+    analyze,
     median_pitch_hz,
 )
 from cantata_models.solo.training.evaluation.edges import Edges, compare_edges
@@ -48,7 +48,7 @@ class Likeness:
 
 def measure(samples: Samples, judge: Judge | None) -> RecordingMeasures:
     """Measures mono sound at 24 kHz."""
-    analysis = analyse(samples)
+    analysis = analyze(samples)
     magnitude = np.abs(samples)
     return RecordingMeasures(
         words="" if judge is None else judge.hear(samples, SAMPLE_RATE),
@@ -63,6 +63,6 @@ def measure(samples: Samples, judge: Judge | None) -> RecordingMeasures:
 
 def compare(speech: Samples, teacher: Samples) -> Likeness:
     """Aligns speech with the teacher's reading and compares the two."""
-    ours, theirs = analyse(speech), analyse(teacher)
+    ours, theirs = analyze(speech), analyze(teacher)
     path = warp(ours, theirs)
     return Likeness(path.distortion_db, compare_edges(ours, theirs, path))

@@ -13,7 +13,7 @@ import torch
 
 from cantata_models.solo.training.evaluation.acoustics import SAMPLE_RATE
 from cantata_models.solo.training.evaluation.items import EvaluatedSentence
-from cantata_models.solo.training.evaluation.synthesis import Synthesiser
+from cantata_models.solo.training.evaluation.synthesis import SoloSynthesizer
 
 SENTENCES = 8
 """Sentences per voice."""
@@ -36,15 +36,15 @@ def chosen(items: Sequence[EvaluatedSentence], voice: str) -> list[EvaluatedSent
 
 
 def measure_pace(
-    synthesiser: Synthesiser, items: Sequence[EvaluatedSentence]
+    synthesizer: SoloSynthesizer, items: Sequence[EvaluatedSentence]
 ) -> dict[str, RealTimeFactors]:
-    """Synthesises some of the sentences again, one after another; returns voice -> pace."""
+    """Synthesizes some of the sentences again, one after another; returns voice -> pace."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     paces: dict[str, RealTimeFactors] = {}
     for voice in dict.fromkeys(item.speaker for item in items if not item.reference):
-        speaker = synthesiser.stock_speaker(voice)
-        said = [synthesiser.say(item.text, speaker) for item in chosen(items, voice)]
+        speaker = synthesizer.stock_speaker(voice)
+        said = [synthesizer.say(item.text, speaker) for item in chosen(items, voice)]
         seconds = sum(len(speech.samples) for speech in said) / SAMPLE_RATE
         paces[voice] = RealTimeFactors(
             talker=sum(speech.talker_s for speech in said) / seconds,

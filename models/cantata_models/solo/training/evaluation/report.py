@@ -145,7 +145,7 @@ def report(summary: Summary) -> str:
     known = summary.recognition
     parts.append(
         "Sentences by the teacher that they sound most like (spectrum and pitch, no part of the "
-        f"synthesiser):\n{percent(known.accuracy)} right, of the teachers' own "
+        f"synthesizer):\n{percent(known.accuracy)} right, of the teachers' own "
         f"{percent(known.teacher_accuracy)}.\n\n" + speaker_table(known)
     )
     if summary.prompting is not None:

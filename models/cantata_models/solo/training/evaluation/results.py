@@ -29,7 +29,7 @@ from cantata_models.solo.training.evaluation.measures import (
     compare,
     measure,
 )
-from cantata_models.solo.training.evaluation.synthesis import Synthesiser
+from cantata_models.solo.training.evaluation.synthesis import SoloSynthesizer
 from cantata_models.solo.training.speakers import SPEAKERS
 
 DIGEST_SIZE = 12
@@ -84,7 +84,7 @@ class Bench:
     """Everything a process needs to measure items."""
 
     def __init__(self, weights: Path, folder: Path) -> None:
-        self._synthesiser = Synthesiser.load(weights)
+        self._synthesizer = SoloSynthesizer.load(weights)
         self._judge = Judge()
         self._readings = folder / "teachers"
         self._readings.mkdir(parents=True, exist_ok=True)
@@ -107,8 +107,8 @@ class Bench:
         return samples
 
     def say(self, voice: str, text: str) -> Samples:
-        """Synthesises text in a stock voice."""
-        return self._synthesiser.say(text, self._synthesiser.stock_speaker(voice)).samples
+        """Synthesizes text in a stock voice."""
+        return self._synthesizer.say(text, self._synthesizer.stock_speaker(voice)).samples
 
     def teacher(self, item: EvaluatedSentence, samples: Samples) -> RecordingMeasures:
         """Measures a teacher's reading; the result serves all weights."""
@@ -119,8 +119,8 @@ class Bench:
         return HEARD.validate_json(path.read_bytes())
 
     def measure(self, item: EvaluatedSentence) -> Result:
-        """Synthesises an item and measures it."""
-        voice = self._synthesiser
+        """Synthesizes an item and measures it."""
+        voice = self._synthesizer
         reading = self.reading(item.speaker, item.text, item.speed)
         if item.reference:
             speaker = voice.referred_speaker(self.reading(item.speaker, item.reference))

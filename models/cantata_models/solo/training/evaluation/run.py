@@ -30,8 +30,8 @@ from cantata_models.solo.training.evaluation.results import (
 )
 from cantata_models.solo.training.evaluation.short import BASELINE, BASELINE_FILE, make_baseline
 from cantata_models.solo.training.evaluation.spectrogram import draw
-from cantata_models.solo.training.evaluation.summary import Summary, summarise
-from cantata_models.solo.training.evaluation.synthesis import Synthesiser
+from cantata_models.solo.training.evaluation.summary import Summary, summarize
+from cantata_models.solo.training.evaluation.synthesis import SoloSynthesizer
 
 MODEL_CARD = Path(__file__).parents[2] / "MODEL_CARD.md"
 PICTURES = Path(__file__).parents[5] / "docs" / "voice"
@@ -96,8 +96,8 @@ def evaluate(
     voices = [voice.id for voice in load_config(weights).voices]
     items = plan_items(voices, selection)
     results = measure_all(items, weights, folder, workers)
-    paces = measure_pace(Synthesiser.load(weights), items)
-    summary = summarise(weights_digest(weights), results, paces)
+    paces = measure_pace(SoloSynthesizer.load(weights), items)
+    summary = summarize(weights_digest(weights), results, paces)
     figures = SUMMARY.dump_json(summary, indent=2) + b"\n"
     text = report(summary)
     (folder / FIGURES_FILE).write_bytes(figures)

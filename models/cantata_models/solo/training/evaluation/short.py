@@ -15,7 +15,7 @@ from cantata_models.solo.training.evaluation.judge import Judge, score
 from cantata_models.solo.training.evaluation.likeness import rows
 from cantata_models.solo.training.evaluation.measures import RecordingMeasures, measure
 from cantata_models.solo.training.evaluation.results import Result
-from cantata_models.solo.training.evaluation.synthesis import Synthesiser
+from cantata_models.solo.training.evaluation.synthesis import SoloSynthesizer
 from cantata_models.solo.training.evaluation.timbre import nearest, usual_spread
 from cantata_models.solo.training.text import HeldOut
 
@@ -36,7 +36,7 @@ class VoiceBaseline:
 
     wer: float
     duration_close: float
-    recognised: float
+    recognized: float
     """Share of sentences nearest to their own teacher."""
     teacher_seconds: dict[str, float]
     """Sentence text -> duration of the teacher's reading."""
@@ -63,7 +63,7 @@ class CheckedVoice:
 
     wer: float
     duration_close: float
-    recognised: float
+    recognized: float
     clipped: int
     broken: float
     """Share of broken chunk boundaries."""
@@ -82,7 +82,7 @@ def rounded(values: Iterable[float]) -> tuple[float, ...]:
 def check_voice(
     sounds: Mapping[str, RecordingMeasures], voice: str, baseline: Baseline
 ) -> CheckedVoice:
-    """Summarises one voice's sentences (text -> sound) against the baseline's teachers."""
+    """Summarizes one voice's sentences (text -> sound) against the baseline's teachers."""
     teacher = baseline.voices[voice].teacher_seconds
     centres = {name: np.array(one.centre) for name, one in baseline.voices.items()}
     spread = np.array(baseline.spread)
@@ -92,7 +92,7 @@ def check_voice(
     return CheckedVoice(
         wer=score(list(sounds), [sound.words for sound in sounds.values()]).wer,
         duration_close=float((np.abs(ratios - 1) <= CLOSE_SHARE).mean()),
-        recognised=float(np.mean(found)),
+        recognized=float(np.mean(found)),
         clipped=sum(sound.clipped for sound in sounds.values()),
         broken=sum(s.broken for s in seams) / max(sum(s.boundaries for s in seams), 1),
     )
@@ -108,10 +108,10 @@ def problems(voice: str, now: CheckedVoice, then: VoiceBaseline) -> list[str]:
             f"{voice}: {now.duration_close:.0%} of the durations near the teacher's, "
             f"were {then.duration_close:.0%}"
         )
-    if now.recognised < then.recognised - SPEAKER_MARGIN:
+    if now.recognized < then.recognized - SPEAKER_MARGIN:
         found.append(
-            f"{voice}: {now.recognised:.0%} of the sentences sound like it, "
-            f"were {then.recognised:.0%}"
+            f"{voice}: {now.recognized:.0%} of the sentences sound like it, "
+            f"were {then.recognized:.0%}"
         )
     if now.clipped:
         found.append(f"{voice}: {now.clipped} samples at full scale")
@@ -135,7 +135,7 @@ def make_baseline(weights: str, results: Sequence[Result]) -> Baseline:
         name: VoiceBaseline(
             wer=0.0,
             duration_close=0.0,
-            recognised=0.0,
+            recognized=0.0,
             teacher_seconds={r.item.text: round(r.teacher.seconds, 3) for r in chosen[name]},
             centre=rounded(teachers[name].mean(axis=0)),
         )
@@ -147,7 +147,7 @@ def make_baseline(weights: str, results: Sequence[Result]) -> Baseline:
         voices[name] = VoiceBaseline(
             wer=round(now.wer, 2),
             duration_close=round(now.duration_close, 3),
-            recognised=round(now.recognised, 3),
+            recognized=round(now.recognized, 3),
             teacher_seconds=voices[name].teacher_seconds,
             centre=voices[name].centre,
         )
@@ -155,10 +155,10 @@ def make_baseline(weights: str, results: Sequence[Result]) -> Baseline:
 
 
 def say(
-    sentences: Iterable[HeldOut], voice: str, synthesiser: Synthesiser, judge: Judge
+    sentences: Iterable[HeldOut], voice: str, synthesizer: SoloSynthesizer, judge: Judge
 ) -> dict[str, RecordingMeasures]:
-    """Synthesises sentences in one voice and measures them: text -> sound."""
-    speaker = synthesiser.stock_speaker(voice)
+    """Synthesizes sentences in one voice and measures them: text -> sound."""
+    speaker = synthesizer.stock_speaker(voice)
     return {
-        item.text: measure(synthesiser.say(item.text, speaker).samples, judge) for item in sentences
+        item.text: measure(synthesizer.say(item.text, speaker).samples, judge) for item in sentences
     }

@@ -1,4 +1,4 @@
-"""Summarises results into figures: one plain structure, written as JSON."""
+"""Summarizes results into figures: one plain structure, written as JSON."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Summary:
 
 
 def figures(results: Sequence[Result]) -> SentenceFigures:
-    """Summarises sentences at normal speed; there is at least one."""
+    """Summarizes sentences at normal speed; there is at least one."""
     texts = [result.item.text for result in results]
     speech = [result.speech for result in results]
     seams = [sound.seams for sound in speech]
@@ -117,7 +117,7 @@ def figures(results: Sequence[Result]) -> SentenceFigures:
 
 
 def speed_figures(fast_or_slow: Sequence[Result], usual: Sequence[Result]) -> SpeedFigures:
-    """Summarises one voice at one speed against the same sentences at normal speed."""
+    """Summarizes one voice at one speed against the same sentences at normal speed."""
     item = fast_or_slow[0].item
     texts = [result.item.text for result in fast_or_slow]
     seconds = {result.item.text: result.speech.seconds for result in usual}
@@ -135,7 +135,7 @@ def speed_figures(fast_or_slow: Sequence[Result], usual: Sequence[Result]) -> Sp
 
 
 def voice_figures(voice: str, results: Sequence[Result], pace: RealTimeFactors) -> VoiceFigures:
-    """Summarises one voice's sentences at normal speed."""
+    """Summarizes one voice's sentences at normal speed."""
     groups = dict.fromkeys(result.item.group for result in results)
     return VoiceFigures(
         voice,
@@ -145,10 +145,10 @@ def voice_figures(voice: str, results: Sequence[Result], pace: RealTimeFactors) 
     )
 
 
-def summarise(
+def summarize(
     weights: str, results: Sequence[Result], paces: Mapping[str, RealTimeFactors]
 ) -> Summary:
-    """Summarises all results. `weights` is the checkpoint's digest; `paces` has one per voice."""
+    """Summarizes all results. `weights` is the checkpoint's digest; `paces` has one per voice."""
     stock = [result for result in results if not result.item.reference]
     usual = [result for result in stock if result.item.speed == 1.0]
     prompted = [result for result in results if result.item.reference]

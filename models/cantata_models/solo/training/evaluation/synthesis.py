@@ -1,6 +1,6 @@
 """Runs the voice as the server does, in one process: spoken-form text to audio.
 
-`Synthesiser.say` has the evaluation's only call into the networks' text side.
+`SoloSynthesizer.say` has the evaluation's only call into the networks' text side.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cantata_layers.speaker_features import speaker_vector
 from cantata_models.solo.checkpoint import load_codec_decoder, load_codec_encoder, load_talker
 from cantata_models.solo.config import load_config
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
-from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantiser
+from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantizer
 from cantata_models.solo.networks.talker import SoloTalkerNetwork
 from cantata_models.solo.training.align import read_text
 from cantata_models.solo.training.evaluation.acoustics import SAMPLE_RATE, Samples
@@ -24,7 +24,7 @@ from cantata_models.solo.training.evaluation.acoustics import SAMPLE_RATE, Sampl
 
 @dataclass(frozen=True, slots=True)
 class SynthesizedSentence:
-    """One synthesised sentence and its cost."""
+    """One synthesized sentence and its cost."""
 
     samples: Samples
     talker_s: float
@@ -34,17 +34,17 @@ class SynthesizedSentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Synthesiser:
+class SoloSynthesizer:
     """The loaded checkpoint."""
 
     talker: SoloTalkerNetwork
     decoder: CodecDecoder
     encoder: CodecEncoder
-    quantiser: ResidualQuantiser
+    quantizer: ResidualQuantizer
     voices: tuple[str, ...]
 
     @classmethod
-    def load(cls, weights: Path) -> Synthesiser:
+    def load(cls, weights: Path) -> SoloSynthesizer:
         """Loads the folder `weights`."""
         return cls(
             load_talker(weights),
@@ -64,7 +64,7 @@ class Synthesiser:
 
     @torch.inference_mode()
     def say(self, text: str, speaker: torch.Tensor, speed: float = 1.0) -> SynthesizedSentence:
-        """Synthesises spoken-form text; decodes the frames one by one, as in streaming.
+        """Synthesizes spoken-form text; decodes the frames one by one, as in streaming.
 
         Raises:
             KeyError: a word is not in the lexicon.
@@ -94,6 +94,6 @@ class Synthesiser:
     def through_codec(self, samples: Samples) -> Samples:
         """Encodes and decodes samples; the result is padded to whole frames."""
         padded = np.pad(samples, (0, -len(samples) % self.decoder.samples_per_frame))
-        codes = self.quantiser.encode(self.encoder(torch.from_numpy(padded)[None]))
+        codes = self.quantizer.encode(self.encoder(torch.from_numpy(padded)[None]))
         decoded: Samples = self.decoder.decode_all(codes)[0].numpy()
         return decoded

@@ -1,4 +1,4 @@
-"""A speaker embedding that is independent of the synthesiser.
+"""A speaker embedding that is independent of the synthesizer.
 
 It holds the mean and spread of the mel cepstra of voiced hops, and of log pitch. Each number is
 measured in units of its usual spread between sentences of one teacher.

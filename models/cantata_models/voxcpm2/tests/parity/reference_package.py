@@ -41,7 +41,7 @@ class VoxCpm2Observed:
     recording: list[NDArray[np.float32]] = field(default_factory=list)
     """[K, patch_size * latent_dim] each, in front of the text and behind it."""
     grid_gap: float = 1.0
-    """The smallest distance of a quantised number to the middle between two steps."""
+    """The smallest distance of a quantized number to the middle between two steps."""
     stop_gap: float = float("inf")
     """The smallest difference of the scores to stop and to go on."""
     samples: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))

