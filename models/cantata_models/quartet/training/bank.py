@@ -30,7 +30,7 @@ from cantata_models.quartet.training.shards import (
 INT16_SCALE = 32767.0
 MIN_FOLLOWED = 2
 """Utterances of a voice that is heard: one is said, another tells who says it."""
-ASKED_SHARE = 0.45
+ASKED_SHARE = 0.55
 """Of the batches of whole utterances. Where questions end is harder to learn than anything else."""
 NEAR = 0.05
 """How far a batch's utterances are from one place in their order by length."""

@@ -60,7 +60,7 @@ class ProsodyPlan:
     warm_steps: int = 50
     movement_weight: float = 1.0
     """The weight of errors in how the pitch moves from frame to frame."""
-    ending_weight: float = 4.0
+    ending_weight: float = 8.0
     """Of errors of the pitch where questions end, of those elsewhere."""
     log_every: int = 25
     judge_every: int = 200
