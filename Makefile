@@ -79,7 +79,7 @@ NODE_CLIENTS := e2e/clients/node
 test-clients: $(VENV)/.dev $(CLIENTS_VENV)/.installed $(NODE_CLIENTS)/node_modules/.installed ## Run unmodified third-party clients against the server.
 	scripts/browser-packages.sh $(BIN)/python
 	CANTATA_PYTHON=$(BIN)/python $(CLIENTS_VENV)/bin/python -m pytest e2e/clients \
-	  --confcutdir=e2e/clients -o filterwarnings=default
+	  -n 2 --dist loadfile --confcutdir=e2e/clients -o filterwarnings=default
 
 $(CLIENTS_VENV)/.installed: requirements/clients.txt
 	python3 -m venv $(CLIENTS_VENV)

