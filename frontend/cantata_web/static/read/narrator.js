@@ -39,6 +39,7 @@ export class Narrator extends EventTarget {
   #player = new Player(1);
   #pace = new Pace();
   #place = 0;
+  #word = null;
   #run = null; // what is being read since it was started or moved; late callbacks of others are ignored
 
   /** @param {() => object} request the settings: fields of session.config */
@@ -58,9 +59,9 @@ export class Narrator extends EventTarget {
     return this.#place;
   }
 
-  /** The word that is heard: {from, to}; null if none is. */
+  /** The word that was heard at the last "place": {from, to}; null if none was. */
   get word() {
-    return this.#run?.words.at(this.#heardSeconds) ?? null;
+    return this.#word;
   }
 
   /** For the bar, both by the pace so far: {seconds, total}. */
@@ -146,6 +147,7 @@ export class Narrator extends EventTarget {
     if (this.#run === null) return;
     this.#run.close();
     this.#run = null;
+    this.#word = null;
     this.#player.stop();
   }
 
@@ -254,8 +256,8 @@ export class Narrator extends EventTarget {
       if (phase === Phase.STARVED && this.state === Reading.PLAYING) this.#starve();
     }
     run.forget(this.#heardSeconds - BEHIND_SECONDS);
-    const { word } = this;
-    if (word !== null) this.#place = word.from;
+    this.#word = run.words.at(this.#heardSeconds);
+    if (this.#word !== null) this.#place = this.#word.from;
     this.dispatchEvent(new Event("place"));
     this.#ask();
   }
