@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import psutil
 import pytest
@@ -101,10 +102,9 @@ def test_time_without_observations_does_not_count() -> None:
 _SPINS = "threading.Thread(target=lambda: all(iter(lambda: True, False)), daemon=True).start()"
 
 
-@pytest.mark.parametrize(("other_thread", "status"), [(_SPINS, RUNNING), ("", SLEEPING)])
-def test_a_process_in_a_call_sleeps_only_if_all_its_threads_do(
-    other_thread: str, status: str
-) -> None:
+@contextmanager
+def running(other_thread: str) -> Iterator[int]:
+    """The id of a process whose first thread sleeps."""
     code = f"import sys, threading; {other_thread}\nprint(flush=True); sys.stdin.read()"
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -112,19 +112,57 @@ def test_a_process_in_a_call_sleeps_only_if_all_its_threads_do(
     try:
         assert process.stdout is not None
         process.stdout.readline()
-
-        sampler = ProcessSampler(process.pid)
-
-        def seen(phase: HeartbeatPhase) -> str:
-            sample = sampler.sample(HeartbeatSnapshot(0, phase, 0.0, 0.0, "", {}), 0.0)
-            assert sample is not None
-            return sample.status
-
         deadline_s = time.monotonic() + 60
-        while seen(HeartbeatPhase.WAITING) != SLEEPING and time.monotonic() < deadline_s:
-            pass  # its first thread still prints
-        assert seen(HeartbeatPhase.WAITING) == SLEEPING
-        assert seen(HeartbeatPhase.BEGINNING) == status
+        first_thread = psutil.Process(process.pid)
+        while first_thread.status() != SLEEPING and time.monotonic() < deadline_s:
+            pass  # it still prints
+        yield process.pid
     finally:
         process.kill()
         process.communicate()
+
+
+def snapshot(phase: HeartbeatPhase, number: int = 0) -> HeartbeatSnapshot:
+    return HeartbeatSnapshot(number, phase, 0.0, 0.0, "", {})
+
+
+@pytest.mark.parametrize(("other_thread", "status"), [(_SPINS, RUNNING), ("", SLEEPING)])
+def test_a_process_in_a_call_sleeps_only_if_all_its_threads_do(
+    other_thread: str, status: str
+) -> None:
+    with running(other_thread) as pid:
+        sampler = ProcessSampler(pid)
+        for phase, seen in (HeartbeatPhase.WAITING, SLEEPING), (HeartbeatPhase.BEGINNING, status):
+            sample = sampler.sample(snapshot(phase), 0.0)
+            assert sample is not None
+            assert sample.status == seen
+
+
+def test_an_idle_process_is_read_once_a_second_and_a_busy_one_each_time() -> None:
+    with running("") as pid:
+        sampler = ProcessSampler(pid)
+
+        def read_times_s(*snapshots: HeartbeatSnapshot) -> list[float]:
+            times = [(i * INTERVAL_S, snapshot) for i, snapshot in enumerate(snapshots)]
+            return [at_s for at_s, seen in times if sampler.sample(seen, at_s) is not None]
+
+        idle = snapshot(HeartbeatPhase.WAITING)
+        assert read_times_s(*[idle] * 9) == [0.0, 1.0, 2.0]
+        served = [snapshot(HeartbeatPhase.WAITING, number) for number in range(1, 4)]
+        assert read_times_s(*served) == [0.0, 0.25, 0.5], "it was in calls in between"
+        assert read_times_s(*[snapshot(HeartbeatPhase.STEADY, 9)] * 3) == [0.0, 0.25, 0.5]
+
+
+def test_an_idle_process_that_is_stopped_counts_as_hung_within_two_seconds() -> None:
+    with running("") as pid:
+        sampler, detector = ProcessSampler(pid), HangDetector(SILENCE_S)
+        idle = snapshot(HeartbeatPhase.WAITING)
+        sampler.sample(idle, 0.0)
+        process = psutil.Process(pid)
+        process.suspend()
+        deadline_s = time.monotonic() + 60
+        while process.status() != STOPPED and time.monotonic() < deadline_s:
+            pass
+        samples = (sampler.sample(idle, i * INTERVAL_S) for i in range(1, 9))
+        hangs = [detector.observe(sample) for sample in samples if sample is not None]
+        assert any(hang is not None and hang.from_outside for hang in hangs)
