@@ -143,6 +143,15 @@ def shared_server(
         yield server
 
 
+@pytest.fixture(scope="session")
+def known_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """A server of `KNOWN` alone, for every module whose judges know its voices: six of them."""
+    with serving("known", KNOWN, request, tmp_path_factory.mktemp("voices")) as server:
+        yield server
+
+
 @pytest.fixture(scope="module")
 def server(
     model: str | None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -151,6 +160,8 @@ def server(
         yield Server(GIVEN_URL.rstrip("/"))
     elif model is None:
         yield request.getfixturevalue("shared_server")
+    elif model == KNOWN:
+        yield request.getfixturevalue("known_server")
     else:
         name = Path(request.node.name).stem
         with serving(name, model, request, tmp_path_factory.mktemp("voices")) as server:

@@ -10,7 +10,7 @@ from typing import Any
 from playwright.sync_api import Locator, Page
 
 from .read_page import DROP_FOLDER
-from .speech_page import SpeechPage
+from .speech_page import POLL_MS, SpeechPage
 
 HEARD_MS = 120_000
 
@@ -124,7 +124,7 @@ class ListenPage:
 
     def wait_until_done(self) -> None:
         """Fails if the request did."""
-        self.page.wait_for_function(IS_OVER, timeout=HEARD_MS)
+        self.page.wait_for_function(IS_OVER, timeout=HEARD_MS, polling=POLL_MS)
         state = self.page.evaluate("window.cantata.transcription.state")
         assert state == "done", self.status.inner_text()
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from playwright.sync_api import FilePayload, Locator, Page
 
-from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
+from .speech_page import POLL_MS, SPEECH_DEADLINE_MS, SpeechPage
 
 # Each word as it is heard, with the seconds since the page last looked, and each as it is marked.
 NOTE = """
@@ -101,12 +101,16 @@ class ReadPage:
             "states => states.includes(window.cantata.reader?.state)",
             arg=[*states],
             timeout=SPEECH_DEADLINE_MS,
+            polling=POLL_MS,
         )
 
     def wait_past(self, place: int) -> None:
         """Until a word beyond that place is heard."""
         self.page.wait_for_function(
-            "place => window.cantata.reader?.place > place", arg=place, timeout=SPEECH_DEADLINE_MS
+            "place => window.cantata.reader?.place > place",
+            arg=place,
+            timeout=SPEECH_DEADLINE_MS,
+            polling=POLL_MS,
         )
 
     def note(self) -> None:

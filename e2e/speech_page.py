@@ -17,6 +17,9 @@ from playwright.sync_api import Locator, Page, expect
 LOAD_DEADLINE_MS = 30_000
 SPEECH_DEADLINE_MS = 120_000
 PICTURE_DEADLINE_MS = 120_000
+POLL_MS = 50
+"""Between two looks at what takes seconds. WHY not at each frame, Playwright's default: the browser
+would make sixty frames a second for that alone, at half the CPU of playing."""
 
 PLAYED_AS_BASE64 = """
 () => {
@@ -80,6 +83,7 @@ class SpeechPage:
         self.page.wait_for_function(
             "document.querySelector('[data-role=server]')?.dataset.ready === 'true'",
             timeout=LOAD_DEADLINE_MS,
+            polling=POLL_MS,
         )
 
     @property
@@ -135,6 +139,7 @@ class SpeechPage:
             "states => states.find((state) => state === window.cantata.state)",
             arg=[*states, "error"],
             timeout=SPEECH_DEADLINE_MS,
+            polling=POLL_MS,
         )
         state = str(reached.json_value())
         assert state in states, f"{state}: {self.status().inner_text()}"
@@ -146,7 +151,7 @@ class SpeechPage:
         "playing" instead may look too late, on a busy machine, and then waits for ever."""
         self.page.evaluate("window.before = window.cantata.metrics")  # every turn has its own
         yield
-        self.page.wait_for_function("window.cantata.metrics !== window.before")
+        self.page.wait_for_function("window.cantata.metrics !== window.before", polling=POLL_MS)
         self.wait_for_state("done")
 
     def press_once_playing(self, name: str) -> None:

@@ -107,6 +107,7 @@ def decode(recording: str) -> tuple[NDArray[np.float32], int]:
         return np.concatenate(frames).astype(np.float32), file.streams.audio[0].rate or 0
 
 
+@pytest.mark.thorough
 def test_the_documents_example_holds_a_conversation(page: Page) -> None:
     for _ in range(TIMES):
         answer = converse(page)

@@ -23,6 +23,7 @@ def cantata(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str
     return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=180)
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize("from_stdin", [False, True])
 def test_say_writes_a_file_that_says_it(tmp_path: Path, from_stdin: bool) -> None:
     out = tmp_path / "said.wav"
@@ -33,6 +34,7 @@ def test_say_writes_a_file_that_says_it(tmp_path: Path, from_stdin: bool) -> Non
     assert word_error_rate([TEXT], [transcribe(pcm, rate)]) <= 0.4
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -45,6 +45,7 @@ def collect_sound(server: Server, speech_page: SpeechPage) -> NDArray[np.int16]:
     return np.frombuffer(answer.content, dtype="<i2")
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [

@@ -133,6 +133,7 @@ def alone(server: Server) -> Mapping[Asked, Pcm]:
     return found
 
 
+@pytest.mark.thorough
 def test_the_words_of_each_are_heard(server: Server, alone: Mapping[Asked, Pcm]) -> None:
     """So that whatever equals one of them says these words."""
     rate = server.get("/v1/audio/models").json()["models"][0]["sample_rate"]

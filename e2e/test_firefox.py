@@ -124,6 +124,7 @@ def test_firefox_plays_exactly_what_the_api_returns(
     assert metrics["playedFrames"] == metrics["server"]["samples"] == len(played)
 
 
+@pytest.mark.thorough
 def test_stop_in_firefox_ends_the_sound_and_the_work(page: Firefox, server: Server) -> None:
     speak(page, LONG_TEXT)
     wait_for_state(page, "playing")
@@ -134,6 +135,7 @@ def test_stop_in_firefox_ends_the_sound_and_the_work(page: Firefox, server: Serv
     wait_until(server.is_idle, STOP_DEADLINE_S, "the server gives up the stopped request")
 
 
+@pytest.mark.thorough
 @timed(one_sided=True)
 def test_stop_in_firefox_is_silence_at_once(page: Firefox) -> None:
     speak(page, LONG_TEXT)
@@ -143,6 +145,7 @@ def test_stop_in_firefox_is_silence_at_once(page: Firefox) -> None:
     assert page.ask("window.cantata.metrics")["silenceSeconds"] <= MAX_SECONDS_TO_SILENCE
 
 
+@pytest.mark.thorough
 def test_firefox_goes_to_any_place_of_what_was_heard(page: Firefox) -> None:
     speak(page, SENTENCES[0])
     wait_for_state(page, "done")

@@ -25,7 +25,7 @@ from cantata_bench.server import end, free_port
 
 from .conftest import GIVEN_URL, ROOT
 from .server import READY_DEADLINE_S, Server, wait_until
-from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
+from .speech_page import POLL_MS, SPEECH_DEADLINE_MS, SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
@@ -60,7 +60,7 @@ class GradioPage(SpeechPage):
 
     def wait_for_end(self) -> str | None:
         """The error, if the turn ended with one."""
-        self.page.wait_for_function(ENDED, timeout=SPEECH_DEADLINE_MS)
+        self.page.wait_for_function(ENDED, timeout=SPEECH_DEADLINE_MS, polling=POLL_MS)
         failed = self.page.evaluate("window.cantata.state") == "error"
         return self.status().inner_text() if failed else None
 
@@ -202,6 +202,7 @@ def fresh_app(server: Server) -> Iterator[tuple[str, psutil.Process]]:
             end(process)
 
 
+@pytest.mark.thorough
 def test_the_first_call_costs_no_more_than_later_ones(
     fresh_app: tuple[str, psutil.Process], tmp_path: Path, figures: Callable[..., None]
 ) -> None:

@@ -96,6 +96,7 @@ def test_menus_and_tabs_are_what_the_server_offers(app: Page, server: Server) ->
     expect(voice).to_have_value(f"{listed[0]['name']} ({listed[0]['gender']})")
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize(
     "viewport",
     [{"width": 1280, "height": 800}, {"width": 390, "height": 844}],
@@ -113,6 +114,7 @@ def test_tabs_keep_their_places_forth_and_back(app: Page, viewport: ViewportSize
         expect(app.get_by_role("tab", selected=True)).to_have_text([name])
 
 
+@pytest.mark.thorough
 def test_a_picture_is_the_apis(app: Page, server: Server) -> None:
     app.get_by_role("tab", name="Draw").click()
     app.get_by_label("Prompt").fill("red apple")
@@ -132,6 +134,7 @@ def pixels(file: bytes) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(file)))
 
 
+@pytest.mark.thorough
 def test_a_recording_is_written_down(app: Page, server: Server, recording: Path) -> None:
     app.get_by_role("tab", name="Transcribe").click()
     with app.expect_file_chooser() as choosing:
@@ -173,6 +176,7 @@ def test_what_the_server_rejects_is_told(client: Client, recording: Path) -> Non
 
 
 # The app runs in this process; Gradio counts its calls with what pandas gives up.
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting'", "ignore:The copy keyword")
 def test_a_conversation(browser_page: Page, tmp_path: Path) -> None:
     """With a model that answers and none that speaks: the app has no other tab."""

@@ -102,6 +102,7 @@ async def started_ms(server: Server, speaker: SpeechMaker, case: InterruptionCas
     return float(started["audio_start_ms"]) - begin_ms
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.skipif(weights() is None, reason="smart-turn is not installed")
 @pytest.mark.parametrize("case", TRIED, ids=lambda case: f"{case.voice}: {case.what}")
 def test_only_what_means_to_stop_an_answer_is_told_of(
@@ -163,6 +164,7 @@ def onsets(sound: Sound) -> int:
     return int(np.count_nonzero(speech[1:] & speech[:-1]))
 
 
+@pytest.mark.thorough
 def test_the_server_does_not_hear_its_own_answer(server: Server) -> None:
     """With the detection that any speech interrupts. Words after the answer are heard."""
     loudspeaker, speaker, voice = Loudspeaker(), SpeechMaker(server.url), TRIED[0].voice

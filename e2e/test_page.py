@@ -148,6 +148,7 @@ def test_the_download_is_what_was_played(speech_page: SpeechPage, tmp_path: Path
     np.testing.assert_array_equal(samples, speech_page.played())
 
 
+@pytest.mark.thorough
 def test_the_foot_leads_to_what_is_beside_the_page(page: Page, server: Server) -> None:
     links = page.locator(".foot > a")
     expect(links).to_have_text(["Docs", "API", "Gradio", "Apache-2.0"])

@@ -165,6 +165,7 @@ def test_a_held_button_is_a_turn_of_a_call(begin: Begin, browser_page: Page) -> 
     speech_page.press("Stop talking")
 
 
+@pytest.mark.thorough
 def test_without_calls_the_sound_goes_over_a_socket(begin: Begin, browser_page: Page) -> None:
     page = browser_page
 

@@ -78,6 +78,7 @@ def saved(page: Page, name: str) -> Locator:
     return page.get_by_role("listitem").filter(has_text=name)
 
 
+@pytest.mark.thorough
 def test_the_commands_of_the_howto(server: Server, tmp_path: Path) -> None:
     run("voices.md", ["ask"], server, tmp_path)
     statement = json.loads((tmp_path / "consent.json").read_bytes())["statement"]
@@ -150,6 +151,7 @@ def attesting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             end(process)
 
 
+@pytest.mark.thorough
 def test_a_person_answers_for_the_voice_by_name(
     browser_page: Page, attesting: Server, server: Server
 ) -> None:

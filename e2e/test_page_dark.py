@@ -56,6 +56,7 @@ TOO_FAINT = """
 """
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_stands_out(browser: Browser, server: Server, scheme: str) -> None:
     with browser.new_context(color_scheme="dark" if scheme == "dark" else "light") as context:

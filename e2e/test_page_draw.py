@@ -337,6 +337,7 @@ def test_while_the_model_loads_the_tab_says_so(drawing: DrawPage) -> None:
     drawing.wait_until_done()
 
 
+@pytest.mark.thorough
 def test_a_reload_keeps_nothing(drawing: DrawPage) -> None:
     drawing.draw(seed=3)
     drawing.page.reload()
@@ -346,6 +347,7 @@ def test_a_reload_keeps_nothing(drawing: DrawPage) -> None:
     assert "lighthouse" not in drawing.page.evaluate(STORED)
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_can_be_read_and_reached(drawing: DrawPage, scheme: str) -> None:
     page = drawing.page
@@ -359,6 +361,7 @@ def test_it_can_be_read_and_reached(drawing: DrawPage, scheme: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
+@pytest.mark.thorough
 def test_an_uploaded_picture_is_edited_and_so_is_its_edit(
     browser_page: Page, editor: Server
 ) -> None:

@@ -126,6 +126,7 @@ def test_a_copied_link_fills_another_browsers_page(browser_page: Page, server: S
         expect(there.text).to_have_value("Changed.")
 
 
+@pytest.mark.thorough
 def test_a_link_cannot_set_what_is_not_offered(browser_page: Page, server: Server) -> None:
     page = browser_page
     dialogs: list[str] = []
@@ -193,6 +194,7 @@ def test_a_link_is_copied_over_plain_http_and_a_long_text_says_that_it_is_left_o
     expect(page.get_by_role("button", name="Copy a link to this text")).to_be_focused()
 
 
+@pytest.mark.thorough
 def test_three_tabs_at_once_keep_each_others_takes(browser_page: Page, server: Server) -> None:
     """In one browser: each hears its own sentence, and none plays what another has cleared."""
     context = browser_page.context
@@ -222,6 +224,7 @@ def test_three_tabs_at_once_keep_each_others_takes(browser_page: Page, server: S
     expect(second.page.locator(".takes")).to_contain_text("None yet")
 
 
+@pytest.mark.thorough
 def test_too_many_characters_are_refused_with_what_takes_them(speech_page: SpeechPage) -> None:
     status = speech_page.status()
     speech_page.write("word " * 60_000)
@@ -238,6 +241,7 @@ def test_too_many_characters_are_refused_with_what_takes_them(speech_page: Speec
     )
 
 
+@pytest.mark.thorough
 def test_audiobooks_are_named_only_where_there_are_some(speech_page: SpeechPage) -> None:
     refusal = {"error": {"message": "no jobs here", "code": "not_found"}}
     speech_page.page.route("**/v1/jobs", lambda route: route.fulfill(status=404, json=refusal))

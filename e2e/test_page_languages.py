@@ -59,6 +59,7 @@ def foreign_page(
     assert thrown == []
 
 
+@pytest.mark.thorough(every=2)
 def test_each_tab_is_in_the_browsers_language_and_fits_a_phone(foreign_page: Page) -> None:
     page = foreign_page
     language = str(page.evaluate("document.documentElement.lang"))
@@ -76,6 +77,7 @@ def test_each_tab_is_in_the_browsers_language_and_fits_a_phone(foreign_page: Pag
     assert page.evaluate(CROWDED_TABS) == []
 
 
+@pytest.mark.thorough(every=4)
 @pytest.mark.parametrize("width", [320, 390])
 @pytest.mark.parametrize("language", ["en", "de", "es", "fr"])
 def test_labels_fit_what_they_stand_on(

@@ -110,6 +110,7 @@ def assert_result_in_sight(speech_page: SpeechPage, screen: ViewportSize) -> Non
     assert out == []
 
 
+@pytest.mark.thorough(every=2)
 @SCREENS
 def test_button_status_and_waveform_are_in_sight_together(
     browser_page: Page, server: Server, screen: ViewportSize
@@ -185,6 +186,7 @@ def test_the_keyboard_reaches_the_important_first_and_unfolds_the_rest(
     expect(speed).to_be_focused()
 
 
+@pytest.mark.thorough
 def test_a_seed_is_offered_only_where_it_changes_something(
     speech_page: SpeechPage, server: Server
 ) -> None:
@@ -221,6 +223,7 @@ def test_a_seed_is_offered_only_where_it_changes_something(
     assert configs[-1]["seed"] == 7
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("width", [320, 390, 600])
 def test_tabs_stand_in_even_rows_with_their_labels_in_one_line(
     speech_page: SpeechPage, width: int
@@ -255,6 +258,7 @@ def test_the_row_of_tabs_comes_back_where_there_is_room(speech_page: SpeechPage)
     assert len({box["y"] for box in boxes if box is not None}) == 1
 
 
+@pytest.mark.thorough(every=4)
 @pytest.mark.parametrize("tab", ["Speak", "Read", "Talk", "Draw"])
 @SCREENS
 def test_menus_show_what_is_chosen(speech_page: SpeechPage, tab: str, screen: ViewportSize) -> None:
@@ -276,6 +280,7 @@ def test_settings_keep_their_distance_from_what_follows(speech_page: SpeechPage)
     assert hear["y"] - menu["y"] - menu["height"] >= 8
 
 
+@pytest.mark.thorough(every=4)
 @pytest.mark.parametrize("tab", TABS)
 def test_a_finger_hits_every_control(speech_page: SpeechPage, tab: str) -> None:
     page = speech_page.page
@@ -344,6 +349,7 @@ def share_that_differs(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> floa
     return float((np.abs(one.astype(int) - other) > 96).mean())
 
 
+@pytest.mark.thorough
 def test_forced_colours_show_what_is_chosen(browser_page: Page, server: Server) -> None:
     """As on Windows with a contrast theme, which removes all backgrounds and shadows."""
     browser_page.emulate_media(forced_colors="active", reduced_motion="reduce")

@@ -147,6 +147,7 @@ def test_words_appear_as_they_are_heard(listen_page: ListenPage, recording: Path
     assert progress.evaluate("one => one.value === one.max")
 
 
+@pytest.mark.thorough
 def test_a_click_on_a_word_plays_from_there_and_marks_what_is_heard(
     listen_page: ListenPage, recording: Path
 ) -> None:
@@ -166,6 +167,7 @@ def test_a_click_on_a_word_plays_from_there_and_marks_what_is_heard(
     assert set(marked) <= set(rest), "nothing before it was marked"
 
 
+@pytest.mark.thorough
 def test_the_keyboard_goes_from_word_to_word(listen_page: ListenPage, recording: Path) -> None:
     listen_page.hear(recording)
     listen_page.note()
@@ -192,6 +194,7 @@ def test_the_keyboard_goes_from_word_to_word(listen_page: ListenPage, recording:
     expect(listen_page.word(len(words) - 1)).to_be_focused()
 
 
+@pytest.mark.thorough
 def test_what_is_saved_is_what_the_server_would_write(
     listen_page: ListenPage, recording: Path, server: Server
 ) -> None:
@@ -245,6 +248,7 @@ def test_what_cannot_be_heard_is_told(
     assert listen_page.status.get_attribute("data-error") == "false"
 
 
+@pytest.mark.thorough
 def test_cancelling_ends_the_work_and_keeps_what_was_heard(
     listen_page: ListenPage, long_recording: Path, server: Server
 ) -> None:
@@ -320,6 +324,7 @@ def test_a_microphone_that_vanishes_is_told_and_what_it_heard_is_written_down(
     browser.close()
 
 
+@pytest.mark.thorough
 def test_speech_and_a_recording_take_turns(listen_page: ListenPage, recording: Path) -> None:
     speech_page = SpeechPage(listen_page.page)
     listen_page.hear(recording)
@@ -387,7 +392,7 @@ def test_what_the_model_takes_is_what_it_says(
     assert_is_like(listen_page.text.inner_text(), SENTENCES[0])
 
 
-@pytest.mark.thorough(every=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_moves_and_all_of_it_can_be_read_and_hit_on_a_phone(
     browser_page: Page, server: Server, recording: Path, scheme: str

@@ -133,6 +133,7 @@ def test_the_page_says_what_is_served(make_opener: Opener) -> None:
     }
 
 
+@pytest.mark.thorough
 def test_directions_and_options_reach_the_model(make_opener: Opener, url: str) -> None:
     speech_page = make_opener()
     page, configs = speech_page.page, note_configs(speech_page.page)
@@ -335,6 +336,7 @@ def test_options_of_any_schema_have_a_control(make_opener: Opener) -> None:
     assert asked == {"cfg_interval": [0.4, 1], "scale": None, "brush": "42"}
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize(
     ("served", "tagline", "offered"),
     [
@@ -462,6 +464,7 @@ def test_an_omni_model_answers_in_words_and_aloud(make_opener: Opener) -> None:
     assert page.evaluate("window.cantata.chat.loud.sounding") is False
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("look", ["light", "dark", "forced"])
 def test_it_can_be_read_and_reached(make_opener: Opener, browser_page: Page, look: str) -> None:
     browser_page.emulate_media(

@@ -130,6 +130,7 @@ def test_a_click_on_the_sound_or_on_the_bar_goes_there(speech_page: SpeechPage) 
     np.testing.assert_array_equal(played, whole[-len(played) :])
 
 
+@pytest.mark.thorough
 def test_going_back_while_it_speaks_loses_nothing(
     speech_page: SpeechPage, server: Server, tmp_path: Path
 ) -> None:
@@ -166,6 +167,7 @@ def test_going_beyond_what_has_come_waits_for_it(speech_page: SpeechPage) -> Non
     speech_page.wait_for_state("stopped", "done")
 
 
+@pytest.mark.thorough
 def test_a_pause_lasts_while_the_place_is_changed(speech_page: SpeechPage) -> None:
     page = speech_page.page
     whole = speak(speech_page)
@@ -185,6 +187,7 @@ def test_a_pause_lasts_while_the_place_is_changed(speech_page: SpeechPage) -> No
     np.testing.assert_array_equal(speech_page.played()[-half:], whole[-half:])
 
 
+@pytest.mark.thorough
 def test_speed_and_volume_change_what_is_heard_and_not_what_is_kept(
     speech_page: SpeechPage,
 ) -> None:
@@ -202,6 +205,7 @@ def test_speed_and_volume_change_what_is_heard_and_not_what_is_kept(
     expect(page.get_by_label("Volume")).to_have_value("0.3")
 
 
+@pytest.mark.thorough
 def test_the_keyboard_moves_it(speech_page: SpeechPage) -> None:
     page = speech_page.page
     whole = speak(speech_page)
@@ -214,6 +218,7 @@ def test_the_keyboard_moves_it(speech_page: SpeechPage) -> None:
     assert told == f"{clock(len(whole) / RATE)} of {clock(len(whole) / RATE)}"
 
 
+@pytest.mark.thorough
 def test_a_headsets_buttons_move_it(browser_page: Page, server: Server) -> None:
     browser_page.add_init_script(NOTE_HANDLERS)
     speech_page = SpeechPage(browser_page)

@@ -124,6 +124,7 @@ def test_speed_and_volume_change_while_it_reads_and_to_its_end(read_page: ReadPa
     assert '"speed":3,"volume":0.3' in kept
 
 
+@pytest.mark.thorough
 def test_a_book_takes_no_more_memory_than_a_page(read_page: ReadPage) -> None:
     """It asks for a little more than what is heard, and forgets what was."""
     page = read_page.page

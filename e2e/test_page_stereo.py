@@ -62,6 +62,7 @@ def sent(url: str) -> NDArray[np.int16]:
     return np.frombuffer(answer.content, dtype="<i2").reshape(-1, 2)
 
 
+@pytest.mark.thorough(every=2)
 def test_each_loudspeaker_gets_its_channel_and_both_are_drawn(browser_page: Page, url: str) -> None:
     device = Device.install(browser_page)
     deliver_whole(browser_page)

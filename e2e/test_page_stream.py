@@ -211,6 +211,7 @@ def test_what_came_before_a_break_is_played_with_the_error_beside_it(
     assert speech_page.metrics()["gaps"] == []
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize("early", [True, False], ids=["while it plays", "when it is silent"])
 def test_the_rest_of_a_broken_stream_follows_at_its_sample(
     browser_page: Page, server: Server, early: bool
@@ -229,6 +230,7 @@ def test_the_rest_of_a_broken_stream_follows_at_its_sample(
     assert words[-1]["end"] * RATE <= len(speech_page.played())
 
 
+@pytest.mark.thorough
 def test_a_rest_that_breaks_too_is_continued_where_it_broke(
     browser_page: Page, server: Server
 ) -> None:
@@ -323,6 +325,7 @@ def test_a_server_that_is_slower_than_speech_is_waited_for_once(
     expect(speech_page.status()).to_contain_text("Done. The server is slower than speech")
 
 
+@pytest.mark.thorough
 def test_the_first_sound_is_measured_where_it_leaves_the_device(
     browser_page: Page, server: Server
 ) -> None:
@@ -334,6 +337,7 @@ def test_the_first_sound_is_measured_where_it_leaves_the_device(
     assert metrics["ttfpSeconds"] < metrics["audibleSeconds"]
 
 
+@pytest.mark.thorough
 def test_a_headphones_buttons_pause_continue_and_stop(browser_page: Page, server: Server) -> None:
     browser_page.add_init_script(KEEP_MEDIA_ACTIONS)
     speech_page = opened(browser_page, server)
@@ -371,6 +375,7 @@ def test_a_headphones_buttons_pause_continue_and_stop(browser_page: Page, server
     speech_page.wait_for_state("stopped")
 
 
+@pytest.mark.thorough
 def test_the_tab_says_that_it_speaks(speech_page: SpeechPage) -> None:
     page = speech_page.page
     icon = "document.querySelector('link[rel~=icon]').href"
@@ -393,6 +398,7 @@ def announced(speech_page: SpeechPage, speak: Callable[[], Any]) -> list[list[st
     return list(speech_page.page.evaluate("window.announced"))
 
 
+@pytest.mark.thorough
 def test_a_screen_reader_is_silent_while_the_page_speaks(speech_page: SpeechPage) -> None:
     def speak() -> None:
         speech_page.write(SENTENCE)

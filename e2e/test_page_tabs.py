@@ -150,6 +150,7 @@ def test_every_control_has_a_name(speech_page: SpeechPage) -> None:
     assert speech_page.page.evaluate(UNNAMED_CONTROLS) == []
 
 
+@pytest.mark.thorough(every=4)
 @pytest.mark.parametrize("tab", TABS)
 def test_a_narrow_screen_scrolls_in_one_direction(speech_page: SpeechPage, tab: str) -> None:
     page = speech_page.page

@@ -51,6 +51,7 @@ def play_to_the_end(speech_page: SpeechPage, take: Locator, name: str) -> None:
         press_in(take, name)
 
 
+@pytest.mark.thorough
 def test_takes_are_kept_played_saved_compared_and_cleared(
     browser_page: Page, server: Server, tmp_path: Path
 ) -> None:
@@ -187,6 +188,7 @@ def test_without_indexeddb_takes_last_as_long_as_the_page(
     expect(takes(page)).to_have_text(["None yet. What you have heard appears here."])
 
 
+@pytest.mark.thorough
 def test_a_voice_is_heard_before_it_is_chosen(browser_page: Page, server: Server) -> None:
     page = browser_page
     asked: list[Request] = []

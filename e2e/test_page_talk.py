@@ -20,7 +20,7 @@ from images_and_videos import image_file, quarters
 from .chromium import launch_chromium
 from .judges.speech import transcribe
 from .server import Server, wait_until
-from .speech_page import SpeechPage
+from .speech_page import POLL_MS, SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
@@ -128,7 +128,7 @@ def open_tab(page: Page, server: Server) -> SpeechPage:
 
 
 def wait_for(page: Page, condition: str) -> None:
-    page.wait_for_function(condition, timeout=TURN_DEADLINE_MS)
+    page.wait_for_function(condition, timeout=TURN_DEADLINE_MS, polling=POLL_MS)
 
 
 def turns(page: Page) -> list[dict[str, Any]]:
@@ -255,6 +255,7 @@ def drop(page: Page, files: list[Path], selector: str) -> None:
     session.detach()
 
 
+@pytest.mark.thorough
 def test_files_that_are_dropped_do_not_end_the_talk(
     browser_page: Page, server: Server, question: Path, tmp_path: Path
 ) -> None:
@@ -277,6 +278,7 @@ def test_files_that_are_dropped_do_not_end_the_talk(
     speech_page.press("Stop talking")
 
 
+@pytest.mark.thorough
 def test_a_broken_connection_comes_back_and_the_conversation_is_known_to_it(
     browser_page: Page, server: Server, question: Path
 ) -> None:

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, WebSocketRoute, expect
 
 from .cuttable_line import cuttable_line
 from .server import Server
-from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
+from .speech_page import POLL_MS, SPEECH_DEADLINE_MS, SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
@@ -60,7 +60,10 @@ def start(page: Page, server: Server, url: str | None = None) -> SpeechPage:
 
 def wait_for_state(page: Page, state: str) -> None:
     page.wait_for_function(
-        "state => window.cantata.talk.state === state", arg=state, timeout=SPEECH_DEADLINE_MS
+        "state => window.cantata.talk.state === state",
+        arg=state,
+        timeout=SPEECH_DEADLINE_MS,
+        polling=POLL_MS,
     )
 
 
@@ -116,15 +119,15 @@ def test_a_lost_network_costs_no_sample_of_an_answer(browser_page: Page, server:
             page.evaluate("window.states = []")
             page.get_by_label("Or type what you would say").fill(LONG)
             page.keyboard.press("Enter")
-            page.wait_for_function(SPEAKS, timeout=SPEECH_DEADLINE_MS)
+            page.wait_for_function(SPEAKS, timeout=SPEECH_DEADLINE_MS, polling=POLL_MS)
 
         ask()
-        page.wait_for_function(SPOKEN, timeout=SPEECH_DEADLINE_MS)
+        page.wait_for_function(SPOKEN, timeout=SPEECH_DEADLINE_MS, polling=POLL_MS)
         whole = page.evaluate(PLAYED)
         ask()
         assert line.cut() == 1
         page.wait_for_function("window.states.includes('lost')", timeout=SPEECH_DEADLINE_MS)
-        page.wait_for_function(SPOKEN, timeout=SPEECH_DEADLINE_MS)
+        page.wait_for_function(SPOKEN, timeout=SPEECH_DEADLINE_MS, polling=POLL_MS)
         assert page.evaluate(PLAYED) == whole
         turns = page.evaluate("window.cantata.talk.turns")
         assert [turn["role"] for turn in turns] == ["user", "assistant"] * 2
@@ -251,6 +254,7 @@ INK_ON_THE_LINE = """
 """
 
 
+@pytest.mark.thorough
 def test_the_microphone_is_heard_and_played_before_a_talk(
     browser_page: Page, server: Server
 ) -> None:
@@ -275,6 +279,7 @@ def test_the_microphone_is_heard_and_played_before_a_talk(
     expect(browser_page.get_by_role("button", name="Test both")).to_be_disabled()
 
 
+@pytest.mark.thorough
 def test_a_silent_microphone_is_found_out(browser_page: Page, server: Server) -> None:
     browser_page.add_init_script(SILENT_MICROPHONE)
     speech_page = SpeechPage(browser_page)

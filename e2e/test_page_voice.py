@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, FilePayload, Locator, Page, Playwright,
 from .chromium import Driver, launch_chromium
 from .listen_page import GONE, WATCH_MICROPHONE
 from .server import Server
-from .speech_page import SpeechPage
+from .speech_page import POLL_MS, SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
@@ -80,7 +80,7 @@ def open_tab(page: Page, server: Server) -> SpeechPage:
 
 def record(speech_page: SpeechPage, seconds: float) -> None:
     speech_page.press("Record")
-    speech_page.page.wait_for_function(RECORDED, arg=seconds)
+    speech_page.page.wait_for_function(RECORDED, arg=seconds, polling=POLL_MS)
     speech_page.press("Stop recording")
 
 
@@ -135,6 +135,7 @@ def test_a_recorded_voice_is_saved_and_nothing_of_it_stays_in_the_form(
     assert uploaded(server) == []
 
 
+@pytest.mark.thorough
 def test_a_microphone_that_vanishes_is_told_and_what_it_heard_is_kept(
     browser_page: Page, server: Server
 ) -> None:
@@ -143,7 +144,7 @@ def test_a_microphone_that_vanishes_is_told_and_what_it_heard_is_kept(
     speech_page = open_tab(page, server)
     for seconds, told in ((0.5, GONE), (3.5, f"{GONE} {GOOD}")):
         speech_page.press("Record")
-        page.wait_for_function(RECORDED, arg=seconds)
+        page.wait_for_function(RECORDED, arg=seconds, polling=POLL_MS)
         page.evaluate("window.pull()")
         expect(verdict(page)).to_have_text(told)
         expect(page.get_by_label("Your recording")).to_be_visible()
@@ -172,6 +173,7 @@ def delete_with_question(speech_page: SpeechPage, name: str) -> None:
     expect(button).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_what_is_no_speech_is_refused_before_it_is_sent(
     browser_page: Page, server: Server, speech: Sound
 ) -> None:
@@ -211,6 +213,7 @@ def test_what_is_no_speech_is_refused_before_it_is_sent(
     assert uploaded(server) == []
 
 
+@pytest.mark.thorough
 def test_a_recorded_beep_is_refused(beeping_page: Page, server: Server) -> None:
     page = beeping_page
     speech_page = open_tab(page, server)

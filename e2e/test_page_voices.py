@@ -9,11 +9,12 @@ from playwright.sync_api import Page, Request, Route, expect
 
 from .conftest import SHIPPED
 from .server import Server
-from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
+from .speech_page import POLL_MS, SPEECH_DEADLINE_MS, SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
 
+@pytest.mark.thorough
 def test_a_text_is_heard_in_every_voice_and_one_is_used(browser_page: Page, server: Server) -> None:
     asked: list[dict[str, str]] = []
 
@@ -81,6 +82,7 @@ def test_a_text_is_heard_in_every_voice_and_one_is_used(browser_page: Page, serv
         " && document.querySelector('.cards [aria-current]') === null",
         arg=names,
         timeout=SPEECH_DEADLINE_MS,
+        polling=POLL_MS,
     )
     assert browser_page.evaluate("window.spoke") == names
     assert {body["input"] for body in asked} == {"Yes."}

@@ -144,6 +144,7 @@ def test_each_voice_keeps_its_pace_and_ends_in_silence(
         assert tail_s >= waveform.MIN_USUAL_TAIL_S, f"{voice} ends with {tail_s:.3f} s of silence"
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("sound_format", FORMATS)
 def test_every_format_has_the_same_speech(
     server: Server, readings: Mapping[str, Sequence[Reading]], sound_format: str

@@ -1,9 +1,10 @@
 """Which tests run, and in which form.
 
-`pytest --short`, which `make test` runs and so `.ci/run`, leaves out what shows only that other
-tests are effective, repeats them under other conditions, or tests what maintainers alone use:
-trainings, measurements on GPUs. `.ci/nightly` runs all of it. `make test-long` runs the full form
-of long tests.
+`pytest --short`, which `make test` runs and so `.ci/run`, shows each behaviour once: with one model
+of each kind, in one voice, one format, one browser. It leaves out what shows only that other tests
+are effective, what repeats them under other conditions at a cost of seconds, and what maintainers
+alone use: trainings, measurements on GPUs. `.ci/nightly` runs all of it. `make test-long` runs the
+full form of long tests.
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ def test_a_stampede_is_three_times_what_has_room_in_every_kind_of_listener() -> 
     assert {spec.retry_s for spec in specs} == {1.0}
 
 
+@pytest.mark.thorough
 async def test_a_server_elsewhere_is_measured_by_its_url(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def test_all_stages_of_its_model_are_on_the_gpu(volume: Path) -> None:
     assert {stage.device for stage in deployed.stages.values()} == {"cuda"}
 
 
+@pytest.mark.thorough
 def test_it_speaks_on_a_pretended_device(volume: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each stage is warmed up before the server is ready; tensors of the CPU beside those of the
     device end it."""

@@ -56,6 +56,7 @@ def run_module(name: str, *arguments: Path, **environment: str) -> str:
     return ended.stdout
 
 
+@pytest.mark.thorough
 def test_vllm_takes_the_configuration_for_a_gpu(configured: dict[str, Any]) -> None:
     for graphs in ("True", "False"):
         settings = configured[graphs]

@@ -62,6 +62,7 @@ def expected(stages: tuple[Stage, Stage]) -> dict[str, np.ndarray]:
     return speak_alone(stages[0], REQUESTS)
 
 
+@pytest.mark.thorough
 def test_plain_in_company(stages: tuple[Stage, Stage], expected: dict[str, np.ndarray]) -> None:
     check(speak(stages[0], REQUESTS), expected)
 

@@ -93,6 +93,7 @@ def test_it_speaks_as_far_as_it_has_heard_and_no_further(repeater: Stage) -> Non
     assert set(repeater.get_counts().values()) == {0}
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize("lengths", [(1,) * 10, (3, 7), (5, 0, 4, 1), (9, 1, 0)])
 def test_how_the_rows_arrive_makes_no_difference(repeater: Stage, lengths: tuple[int, ...]) -> None:
     frames = said(10)
@@ -149,6 +150,7 @@ async def speak(pipeline: Orchestrator, number: int, name: str) -> tuple[Frames,
     return np.concatenate([part.values for part in told if isinstance(part, Codes)]), heard
 
 
+@pytest.mark.thorough
 @pytest.mark.asyncio(loop_scope="module")
 async def test_two_talkers_speak_at_once_and_alike_alone_and_in_company(
     pipeline: Orchestrator, repeater: Stage

@@ -122,6 +122,7 @@ def _refuse(*given: object) -> torch.Tensor:
     raise AssertionError("not a replay")
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("every", [0, 3])
 def test_the_frames_are_those_of_vllm_s_engine(
     stage: Stage, expected: Mapping[str, Frames], every: int
@@ -132,6 +133,7 @@ def test_the_frames_are_those_of_vllm_s_engine(
     assert set(stage.get_counts().values()) == {0}
 
 
+@pytest.mark.thorough(every=3)
 def test_lanes_that_change_hands_mix_nothing_up(
     stage: Stage, expected: Mapping[str, Frames]
 ) -> None:

@@ -73,6 +73,7 @@ def arrive(stage: Stage, cuts: Sequence[int], steps: int | None) -> Frames:
     return listener.frames("open")
 
 
+@pytest.mark.thorough(every=4)
 @pytest.mark.parametrize("steps", [None, 0, 1, 3])
 @pytest.mark.parametrize("cuts", [[1], [1, 2, 3, 4, 5, 6], [5, 6], [3, 11], [4, 4]])
 def test_late_text_is_spoken_as_the_whole(stage: Stage, cuts: list[int], steps: int | None) -> None:

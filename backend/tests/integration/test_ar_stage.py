@@ -79,6 +79,7 @@ def test_capacity_is_the_deployment_s(stage: Stage) -> None:
     assert stage.capacity.frame_period_s == 0.08
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("every", [0, 1, 5])
 def test_in_company_equals_alone(stage: Stage, alone: dict[str, np.ndarray], every: int) -> None:
     together = speak(stage, REQUESTS, every=every)

@@ -43,8 +43,18 @@ PLUGINS = {
 ON_HOSTS = "-on-hosts"
 SPREAD = PLUGINS if LONG else {TINY_LATENT.name, "solo"}
 """Whose stages stand on two hosts, too."""
+WITH_RANDOM_WEIGHTS = [
+    name
+    for name, plugin in sorted(PLUGINS.items())
+    if plugin.write_random_checkpoint and name not in NOT_INSTALLED
+]
+NIGHTLY = frozenset(WITH_RANDOM_WEIGHTS).difference(WITH_RANDOM_WEIGHTS[::3])
+"""`pytest --short` leaves these out; tests of each model's own serve it, too."""
 PLACED = [
-    *sorted(PLUGINS),
+    *(
+        pytest.param(name, marks=pytest.mark.thorough if name in NIGHTLY else ())
+        for name in sorted(PLUGINS)
+    ),
     f"{TINY_LATENT.name}{ON_HOSTS}",
     *(
         pytest.param(f"{name}{ON_HOSTS}", marks=pytest.mark.thorough)

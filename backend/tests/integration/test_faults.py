@@ -167,6 +167,7 @@ async def test_a_stopped_stage_is_replaced_and_its_requests_fail(server: TinySer
     assert server.model.orchestrator.quarantined == 0
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("fault", ["exit", "sleep", "spin"])
 async def test_a_request_that_ends_a_stage_twice_is_rejected(
     server: TinyServer, fault: str

@@ -95,7 +95,7 @@ async def read(caller: Caller, size: int) -> int:
     return len(message)
 
 
-@pytest.mark.thorough(every=3)
+@pytest.mark.thorough(every=6)
 @pytest.mark.parametrize("transport", ["http pcm", "http mp3", "http events", "socket"])
 async def test_a_client_that_stops_reading_costs_bounded_memory_and_no_other_stream(
     server: TinyServer, transport: str
@@ -141,6 +141,7 @@ async def test_listeners_that_stall_beyond_the_limit_lose_their_places(server: T
         await caller.leave()
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize("transport", ["http pcm", "socket"])
 async def test_a_client_at_half_speed_gets_everything_and_delays_no_other_stream(
     server: TinyServer, transport: str

@@ -84,6 +84,7 @@ async def drawn(model: PipelineImageModel, request: ImageRequest) -> NDArray[np.
     return last.pixels
 
 
+@pytest.mark.thorough(every=2)
 async def test_a_picture_is_the_same_alone_in_company_and_once_more(
     model: PipelineImageModel,
 ) -> None:

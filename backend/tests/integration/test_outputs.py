@@ -62,6 +62,7 @@ def collect_sound(chunks: Iterable[Chunk[Payload]]) -> NDArray[np.float32]:
     return np.concatenate([c.payload.samples for c in chunks if isinstance(c.payload, Pcm)])
 
 
+@pytest.mark.thorough(every=2)
 async def test_both_are_whole_and_neither_waits_for_the_other(pipeline: Orchestrator) -> None:
     async with pipeline.open(request("codes first")) as opened:
         codes = join_codes(await taken(pipeline, opened, TOLD))  # with all sound unread
@@ -80,6 +81,7 @@ async def test_both_are_whole_and_neither_waits_for_the_other(pipeline: Orchestr
     assert await held(pipeline) == []
 
 
+@pytest.mark.thorough(every=2)
 async def test_a_request_of_which_one_output_was_read_is_freed_everywhere(
     pipeline: Orchestrator,
 ) -> None:

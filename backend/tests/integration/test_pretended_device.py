@@ -50,11 +50,13 @@ TESTS = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def failures() -> dict[str, str | None]:
-    """Why each model failed, checked in one process of their own."""
+def failures(request: pytest.FixtureRequest) -> dict[str, str | None]:
+    """Why each model failed of those that are tested, checked in one process of their own."""
+    calls = (getattr(item, "callspec", None) for item in request.session.items)
+    names = [call.params["name"] for call in calls if call and call.params.get("name") in NAMES]
     paths = [str(TESTS), *sys.path]
     checked = subprocess.run(
-        [sys.executable, "-m", "on_device", *NAMES],
+        [sys.executable, "-m", "on_device", *dict.fromkeys(names)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         capture_output=True,
         text=True,
@@ -65,6 +67,7 @@ def failures() -> dict[str, str | None]:
     return answer
 
 
+@pytest.mark.thorough(every=4)
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_model_is_wholly_on_its_device_and_its_steps_do_not_wait(

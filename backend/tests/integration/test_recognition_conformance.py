@@ -118,6 +118,7 @@ def list_requests(plain: TranscriptionRequest) -> Sequence[TranscriptionRequest]
     )
 
 
+@pytest.mark.thorough(every=2)
 async def test_in_company_each_window_is_what_it_is_alone(
     model: PipelineTranscriptionModel, plain: TranscriptionRequest
 ) -> None:

@@ -195,6 +195,7 @@ def recordings_for(cluster: TinyCluster) -> list[ReferenceAudio]:
     return [recording for known in found.values() for recording in known]
 
 
+@pytest.mark.thorough
 async def test_each_recording_is_encoded_at_one_replica_and_then_found_there(
     cluster: TinyCluster,
 ) -> None:
@@ -216,6 +217,7 @@ async def test_each_recording_is_encoded_at_one_replica_and_then_found_there(
     assert hits == [(ROUNDS - 1) * RECORDINGS] * 2
 
 
+@pytest.mark.thorough
 async def test_a_pulled_cable_is_not_heard(cluster: TinyCluster, undisturbed: list[bytes]) -> None:
     if not namespaces.are_possible():
         pytest.skip(namespaces.WHY_NOT)

@@ -83,6 +83,7 @@ async def heard(pipeline: Orchestrator, asked: PipelineRequest) -> NDArray[np.fl
         return np.concatenate([chunk.payload.samples async for chunk in pipeline.sound(opened)])
 
 
+@pytest.mark.thorough
 async def test_a_stream_that_has_left_its_encoder_behind_goes_on(
     pipeline: Orchestrator, host: HostProcess
 ) -> None:

@@ -232,6 +232,7 @@ async def test_a_killed_host_takes_its_stages_along_and_may_come_back(
     await server.idle()
 
 
+@pytest.mark.thorough
 async def test_a_server_waits_for_a_host_that_comes_late_and_is_lost_while_it_loads(
     checkpoint: Path, server: Server, undisturbed: bytes
 ) -> None:

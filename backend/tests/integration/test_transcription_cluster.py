@@ -106,6 +106,7 @@ async def transcribed(
         return await window.finish()
 
 
+@pytest.mark.thorough
 async def test_the_words_are_those_of_one_machine(cluster: ListeningCluster, speech: Sound) -> None:
     alone = LocalTranscriptionModel(locate(MODEL))
     try:

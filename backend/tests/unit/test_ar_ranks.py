@@ -85,6 +85,7 @@ def test_the_others_end_with_it(stage: RankedStage, others: list[OtherRank]) -> 
     assert all(other.ended for other in others)
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize(
     ("made", "said"),
     [

@@ -65,6 +65,7 @@ def test_no_more_are_drawn_than_soon_needed() -> None:
     assert not drawn[DRAWN_AT_ONCE:].any()
 
 
+@pytest.mark.thorough
 @in_own_process
 def test_a_request_waits_for_no_copy_and_its_numbers_arrive() -> None:
     here = make_states()

@@ -42,6 +42,7 @@ class BlockSumOnDevice(BlockDecoder):
         return [one.sum(-1, keepdim=True).float() for one in there]
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize(
     ("made", "uploads", "downloads"), [(SumOnDevice, 2, 1), (BlockSumOnDevice, 2, 2)]
 )

@@ -131,6 +131,7 @@ def load_badly(checkpoint: object, options: DenoiserOptions) -> TinyDenoiser:
     os._exit(3)
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize(("checkpoint", "error"), [("refused", ConfigError), ("ended", StageDied)])
 def test_a_rank_that_cannot_load_is_an_error_and_none_is_left(
     checkpoint: Any, error: type[Exception]

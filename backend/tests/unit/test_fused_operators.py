@@ -118,6 +118,7 @@ def test_a_kernel_does_what_torch_does(
         torch.testing.assert_close(one, other, atol=tolerance, rtol=tolerance, equal_nan=True)
 
 
+@pytest.mark.thorough
 @needs_triton
 def test_every_kernel_compiles_for_a_gpu(tmp_path: Path) -> None:
     compiled = _run_elsewhere("compile", TRITON_CACHE_DIR=str(tmp_path)).splitlines()

@@ -98,6 +98,7 @@ async def test_sigterm_lets_every_stream_end() -> None:
         assert (status, b"Traceback" in log) == (-signal.SIGTERM, False)
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
 async def test_a_second_signal_ends_at_once(second: signal.Signals) -> None:
     async with (

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
+import pytest
 from server_process import server_process, until_metric
 
 APP = "/gradio/gradio_api"
@@ -29,6 +30,7 @@ async def events(answer: httpx.Response) -> AsyncIterator[dict[str, Any]]:
             yield json.loads(line.removeprefix("data:"))
 
 
+@pytest.mark.thorough
 async def test_an_open_page_delays_nothing_and_speech_still_ends() -> None:
     async with (
         server_process(pages=True, connections={"drain_timeout_s": 3600}) as server,

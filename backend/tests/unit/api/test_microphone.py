@@ -76,6 +76,7 @@ def lines_until(said: str, stream: IO[str]) -> Iterator[str]:
             return
 
 
+@pytest.mark.thorough(every=2)
 @needs_portaudio
 @pytest.mark.parametrize("form", ["txt", "json"])
 def test_words_are_shown_as_they_are_heard_and_written_after_ctrl_c(

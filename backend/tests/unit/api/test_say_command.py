@@ -154,6 +154,7 @@ async def test_unicode_texts_are_read_by_their_mark(
     assert server.service.solo.counts.requests[-1].text == "caf\u00e9"
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -82,6 +82,7 @@ def _greedy_codes(
     return codes
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("name", ["speakers", "recording", "last_group"])
 def test_what_is_heard_is_what_the_statements_say(
     server: SpeechClient, checkpoint: Path, name: str

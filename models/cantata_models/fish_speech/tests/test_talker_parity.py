@@ -26,6 +26,7 @@ from recorded_frames import recorded_frames
 pytestmark = pytest.mark.vllm
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_every_frame_and_score_is_the_statement_s(
     talkers: FishTalkers, scenario: FishScenario
@@ -77,6 +78,7 @@ def build_requests(name: str) -> dict[str, SpeechRequest]:
     }
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize("name", ["plain", "s1_plain"])
 def test_requests_speak_the_same_alone_together_and_recorded(
     talkers: FishTalkers, name: str

@@ -23,6 +23,7 @@ def test_the_checkpoints_are_those_of_the_goldens(
     assert {key.name: checksum(folder) for key, folder in checkpoints.items()} == expected
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_durations_curves_and_sound_are_the_reference_s(
     checkpoints: dict[KokoroCheckpointKey, Path], scenario: KokoroScenario

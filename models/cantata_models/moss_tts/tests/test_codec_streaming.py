@@ -65,6 +65,7 @@ def test_streaming_equals_the_whole_to_the_last_bit(
     assert torch.equal(decode(decoder, codes, *chunks), whole)
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize("frames", [1, 3])
 @pytest.mark.parametrize("count", [1, 3], ids=["one thread", "three threads"])
 def test_a_row_does_not_depend_on_its_batch(decoder: AudioDecoder, frames: int, count: int) -> None:

@@ -121,6 +121,7 @@ def made_by(
     return encode_s16le(np.concatenate(sound))
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize(
     "fields",
     [

@@ -25,6 +25,7 @@ ONE_RECORDING = [scenario for scenario in SCENARIOS if len(scenario.recordings) 
 """Requests have no more."""
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("scenario", ONE_RECORDING, ids=lambda scenario: scenario.name)
 def test_frames_and_sound_are_the_published_code_s(
     checkpoints: MossCheckpoints, scenario: MossScenario

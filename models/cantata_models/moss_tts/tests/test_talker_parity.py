@@ -10,6 +10,7 @@ from cantata_models.moss_tts.tests.talker_driver import MossTalkers, check
 pytestmark = pytest.mark.vllm
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_every_prompt_frame_and_score_is_the_published_code_s(
     talkers: MossTalkers, scenario: MossScenario

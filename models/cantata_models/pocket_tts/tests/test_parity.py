@@ -58,6 +58,7 @@ def test_the_checkpoints_are_those_of_the_goldens(tmp_path: Path) -> None:
     assert {name: checksum(write(name, tmp_path)) for name in CHECKPOINTS} == expected
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=by_name)
 def test_latents_and_sound_are_the_reference_s(
     checkpoints: PocketCheckpoints, alone: Alone, scenario: PocketScenario

@@ -69,6 +69,7 @@ def heard(url: str, scenario: PocketScenario) -> bytes:
     return response.content
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_heard_is_what_the_stages_make(
     url: str, checkpoints: PocketCheckpoints, name: str

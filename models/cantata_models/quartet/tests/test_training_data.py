@@ -195,6 +195,7 @@ def test_crops_are_cut_where_their_phones_are(tmp_path: Path) -> None:
         SpeechBank(tmp_path / "empty", ("a_hum",), stock=1, frames=4).refresh()
 
 
+@pytest.mark.thorough
 def test_batches_of_whole_utterances_are_of_one_kind_and_length(tmp_path: Path) -> None:
     teacher, counts = HummingTeacher(), range(10, 110)
     lines = [

@@ -38,6 +38,7 @@ pytestmark = pytest.mark.vllm
 talkers = checkpoints_fixture(Qwen25OmniTalkers, "module")
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "row by row"])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_every_code_and_score_is_the_reference_s(

@@ -51,6 +51,7 @@ def test_codes_decoded_in_windows(checkpoint: Path) -> None:
     check_windows(checkpoint)
 
 
+@pytest.mark.thorough
 def test_a_stream_sounds_alike_in_every_company_and_however_its_codes_arrive(
     decoder: WindowDecoder,
 ) -> None:

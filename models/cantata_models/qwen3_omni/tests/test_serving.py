@@ -102,6 +102,7 @@ async def answered(
     return tokens, reason, np.concatenate(parts)[:most, 0]
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("scenario", WHOLE, ids=lambda scenario: scenario.name)
 async def test_an_answer_is_the_reference_s(
     model: PipelineChatModel, scenario: Qwen3OmniScenario

@@ -29,6 +29,7 @@ SPOKEN = [scenario for scenario in SCENARIOS if scenario.speaker is not None]
 by_name = pytest.mark.parametrize("scenario", SPOKEN, ids=lambda scenario: scenario.name)
 
 
+@pytest.mark.thorough(every=3)
 @by_name
 def test_every_frame_and_score_is_the_reference_s(
     checkpoints: Qwen3OmniCheckpoints, scenario: Qwen3OmniScenario

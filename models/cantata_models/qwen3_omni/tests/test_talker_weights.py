@@ -44,6 +44,7 @@ def renamed(name: str, other: str) -> Callable[[Tensors], None]:
     return change
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize(
     ("change", "message"),
     [

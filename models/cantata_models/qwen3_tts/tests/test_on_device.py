@@ -42,6 +42,7 @@ LAYOUT = PromptRows(
 """All kinds of rows, and more text than is projected at a time."""
 
 
+@pytest.mark.thorough
 @in_own_process
 def test_the_rows_of_a_prompt_wait_for_nothing(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, TINY_SMALL, "base", 0)

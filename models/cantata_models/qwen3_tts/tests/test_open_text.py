@@ -61,7 +61,7 @@ def speak_arriving(
     return np.concatenate(spoken)
 
 
-@pytest.mark.thorough(every=4)
+@pytest.mark.thorough(every=10)
 @pytest.mark.parametrize("characters", [1, 7, 1000])
 @pytest.mark.parametrize("scenario", STREAMED, ids=lambda scenario: scenario.name)
 def test_the_frames_are_the_reference_s(

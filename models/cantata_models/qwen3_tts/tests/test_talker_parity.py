@@ -28,6 +28,7 @@ pytestmark = pytest.mark.vllm
 by_name = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 
 
+@pytest.mark.thorough(every=3)
 @by_name
 def test_every_frame_and_score_is_the_reference_s(
     talkers: Qwen3TtsTalkers, scenario: Qwen3TtsScenario

@@ -64,6 +64,7 @@ def test_pictures_of_any_size_and_depth_do_not_change_each_other(
                 np.testing.assert_array_equal(ours.pixels, other.pixels)
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("variant", ["edit", "edit-2509", "edit-2511"])
 def test_edits_do_not_change_each_other(folder: Path, variant: str) -> None:
     edits = [s.requests()[0] for s in SCENARIOS if s.variant == variant]

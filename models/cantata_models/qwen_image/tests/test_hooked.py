@@ -160,6 +160,7 @@ def test_the_packed_cache_is_diffusers_own(checkpoint: Path) -> None:
         np.testing.assert_allclose(own[:steps], theirs[:steps], rtol=0, atol=ROUNDING)
 
 
+@pytest.mark.thorough
 @pytest.mark.integration
 def test_ulysses_on_two_ranks_draws_the_same(checkpoint: Path, packed: list[np.ndarray]) -> None:
     """On a CPU; texts of odd numbers too, but pictures whose tokens the ranks share evenly."""

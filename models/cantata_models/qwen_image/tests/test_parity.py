@@ -44,6 +44,7 @@ def studios(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studios]:
         yield Studios(tmp_path_factory.mktemp("checkpoints"))
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_a_picture_is_drawn_as_the_reference_draws_it(
     scenario: QwenImageScenario, studios: Studios

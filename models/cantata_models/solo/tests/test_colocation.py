@@ -46,6 +46,7 @@ async def speak_all(plan: ServicePlan) -> tuple[int, list[NDArray[np.float32]]]:
         return len({stage.pid for stage in stages}), await asyncio.gather(*map(speak, TEXTS))
 
 
+@pytest.mark.thorough
 async def test_one_process_makes_the_samples_of_two() -> None:
     """With either engine."""
     alone, expected = await speak_all(plan(together=False))

@@ -97,6 +97,7 @@ def audible(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.bool_]
     return loud
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.integration
 @pytest.mark.long
 @pytest.mark.asyncio(loop_scope="module")

@@ -25,6 +25,7 @@ from tiers import LONG
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 
+@pytest.mark.thorough
 @pytest.mark.long
 def test_no_voice_became_worse() -> None:
     """In full, every voice says every sentence, and `e2e/test_voice.py` judges the words; in short,

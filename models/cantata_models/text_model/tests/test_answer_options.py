@@ -116,6 +116,7 @@ def test_usage_so_far_comes_with_each_chunk_if_asked_for(url: str) -> None:
 WIDE = {"type": "object", "properties": {f"k{i}": {"type": "string"} for i in range(900)}}
 
 
+@pytest.mark.thorough(every=4)
 @pytest.mark.parametrize(
     ("schema", "strict", "param", "says"),
     [

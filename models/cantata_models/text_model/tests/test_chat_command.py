@@ -14,6 +14,7 @@ from cantata_models.text_model.random_checkpoint import write_checkpoint
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.thorough
 def test_the_model_is_served_for_the_time_of_the_command(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path, "llama")
     options = ["--max-tokens", "8", "--seed", "1", "--temperature", "1", "--model", str(folder)]

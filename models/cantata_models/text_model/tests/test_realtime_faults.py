@@ -93,6 +93,7 @@ def failure(response: Event) -> Event:
     return dict(response["status_details"]["error"])
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "hung"])
 async def test_a_thinker_that_is_lost_in_mid_sentence(
     thinking: Thinking, fault: signal.Signals
@@ -140,6 +141,7 @@ async def test_a_message_that_is_too_long_for_the_context(thinking: Thinking) ->
         await assert_answers(c)
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize("choice", ["auto", "required"])
 async def test_a_hundred_tools_for_a_small_context(thinking: Thinking, choice: str) -> None:
     tools = [{"type": "function", "name": f"tool_{number}"} for number in range(100)]

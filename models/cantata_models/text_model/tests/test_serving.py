@@ -98,6 +98,7 @@ async def recorder(
         yield Recorder(service.chat_models["text-model"], folder)
 
 
+@pytest.mark.thorough(every=3)
 @asynchronous
 async def test_greedy_tokens_are_transformers(recorder: Recorder) -> None:
     for question in QUESTIONS:
@@ -105,6 +106,7 @@ async def test_greedy_tokens_are_transformers(recorder: Recorder) -> None:
         assert tokens == recorder.reference(question)
 
 
+@pytest.mark.thorough(every=3)
 @asynchronous
 async def test_a_request_alone_equals_itself_in_company(recorder: Recorder) -> None:
     sampled = {"temperature": 0.8, "top_p": 0.9, "repetition_penalty": 1.1}

@@ -88,7 +88,7 @@ async def test_the_other_rank_is_named_and_no_stranger_can_reach_either(
     assert listening == {"127.0.0.1"}
 
 
-@pytest.mark.thorough(every=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("killed", ["rank", "stage"])
 async def test_one_that_dies_takes_the_other_with_it_and_both_are_started_again(
     shared: PipelineChatModel, killed: str

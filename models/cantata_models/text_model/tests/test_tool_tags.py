@@ -53,6 +53,7 @@ def grammar(tag: Any) -> xgrammar.Grammar:
     return xgrammar.Grammar.from_structural_tag(json.dumps(tag))
 
 
+@pytest.mark.thorough
 def test_a_hundred_tools_can_be_required(builder: TextModelBuilder) -> None:
     """Each with its own parameters; without a shared beginning they are refused."""
     compile_grammar = builder.prepare(asking(100))

@@ -69,6 +69,7 @@ def test_the_checkpoints_are_those_of_the_goldens(tmp_path: Path) -> None:
     assert checksum(TINY_3.write(tmp_path)) == expected["tiny-3"]
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=by_name)
 def test_latents_and_sound_are_the_reference_s(
     checkpoints: VoxCpm2Checkpoints, alone: Alone, scenario: VoxCpm2Scenario

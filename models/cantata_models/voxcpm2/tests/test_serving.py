@@ -65,6 +65,7 @@ def heard(client: SpeechClient, scenario: VoxCpm2Scenario) -> bytes:
     return client.hear(**build_body(scenario))
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_what_is_heard_is_what_the_stages_make(
     client: SpeechClient, checkpoints: VoxCpm2Checkpoints, scenario: VoxCpm2Scenario

@@ -127,7 +127,7 @@ def recognize(loaded: Loaded, *cases: Case) -> list[tuple[list[int], Transcript]
     return [(update.tokens.tolist(), update.transcript) for update in updates]
 
 
-@pytest.mark.thorough(every=2)
+@pytest.mark.thorough(every=5)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_tokens_and_their_times_are_the_reference_s(load: Load, case: Case) -> None:
     loaded = load(case.shape)
@@ -167,7 +167,7 @@ def test_alone_a_window_is_what_it_is_in_company(load: Load) -> None:
     assert together == recognize(loaded, *few[::-1])[::-1]
 
 
-@pytest.mark.thorough(every=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_texts_that_are_decoded_together_are_those_decoded_alone(
     load: Load, monkeypatch: pytest.MonkeyPatch, beam_size: int

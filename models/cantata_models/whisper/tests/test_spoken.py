@@ -78,6 +78,7 @@ def test_words_are_heard(condition: str, most: float) -> None:
     assert 100 * errors / words <= most
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize(
     ("condition", "share"), [("clean", 0.93), ("noise", 0.87), ("telephone", 0.9)]
 )

@@ -71,6 +71,7 @@ def test_every_whole_number_is_said_the_same_with_and_without_commas(value: int)
     assert [s.phones for s in plain] == [s.phones for s in grouped]
 
 
+@pytest.mark.thorough(every=4)
 @pytest.mark.parametrize(
     "unit",
     ["a", "1,", "½", "㎑", "U.S. ", "not really ", "\n ", "[[AA"],
