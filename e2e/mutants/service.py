@@ -53,7 +53,7 @@ SERVICE = (
     Mutant(
         "batch-voice",
         "all texts of a batch in the first one's voice",
-        "backend/cantata/api/routes/speech.py",
+        "backend/cantata/api/speech/batch_response.py",
         "validate_request(self._context, model, item)",
         'validate_request(self._context, model, item.model_copy(update={"voice": '
         "self._items[0].voice}))",

@@ -54,7 +54,7 @@ async def speak_all(folder: Path, engine: str, name: str) -> list[NDArray[np.flo
     return spoken
 
 
-@pytest.mark.thorough(every=2)
+@pytest.mark.thorough
 @pytest.mark.asyncio
 @pytest.mark.parametrize("name", sorted(PLUGINS))
 async def test_a_server_speaks_the_same_samples_with_either_engine(

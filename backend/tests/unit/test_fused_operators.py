@@ -106,6 +106,7 @@ def _run_plain(call: Call) -> Made:
     return [made, *(x for x in inputs if isinstance(x, torch.Tensor))]
 
 
+@pytest.mark.thorough
 @needs_triton
 @pytest.mark.parametrize("case", _calls())
 def test_a_kernel_does_what_torch_does(

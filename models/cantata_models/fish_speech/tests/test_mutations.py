@@ -292,7 +292,6 @@ def one_frame_more(loaded: LoadedFishTalker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(loaded.talker, "_begin", longer)
 
 
-@pytest.mark.thorough(every=3)
 @fault.each
 def test_each_fault_is_seen(
     talkers: FishTalkers,

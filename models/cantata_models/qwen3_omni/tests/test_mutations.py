@@ -203,7 +203,6 @@ def tokens_are_heard_one_frame_late(made: Checkpoint, patch: pytest.MonkeyPatch)
     patch.setattr(Qwen3OmniAnswerRows, "_take_tokens", late)
 
 
-@pytest.mark.thorough(every=3)
 @fault.each
 def test_a_fault_is_seen(
     name: str,

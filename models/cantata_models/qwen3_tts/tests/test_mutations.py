@@ -240,7 +240,6 @@ def penalty_on_another_codebook(loaded: LoadedQwen3Talker, patch: pytest.MonkeyP
     patch.setattr(step, "_gather_history", lambda sampled, codebooks: spoken(sampled, 2)[:, :, 1:])
 
 
-@pytest.mark.thorough(every=3)
 @fault.each
 def test_each_fault_is_seen(
     talkers: Qwen3TtsTalkers,

@@ -19,7 +19,11 @@ from cantata_models.text_model.random_checkpoint import write_checkpoint
 from cantata_models.text_model.tests.serving import QUESTIONS
 from served import plan_small, started
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.thorough,  # each process starts vLLM
+]
 
 SMALL = {"max_model_len": 512, "kv_positions": 2048}
 BACK_S = 180.0
@@ -88,7 +92,6 @@ async def test_the_other_rank_is_named_and_no_stranger_can_reach_either(
     assert listening == {"127.0.0.1"}
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("killed", ["rank", "stage"])
 async def test_one_that_dies_takes_the_other_with_it_and_both_are_started_again(
     shared: PipelineChatModel, killed: str
