@@ -21,6 +21,7 @@ from tiny_talker.driving import CONVERSATIONS, varied_payloads
 
 pytestmark = [
     pytest.mark.integration,
+    pytest.mark.thorough,
     pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton not installed"),
 ]
 
@@ -56,7 +57,6 @@ def run_module(name: str, *arguments: Path, **environment: str) -> str:
     return ended.stdout
 
 
-@pytest.mark.thorough
 def test_vllm_takes_the_configuration_for_a_gpu(configured: dict[str, Any]) -> None:
     for graphs in ("True", "False"):
         settings = configured[graphs]
@@ -76,7 +76,6 @@ def test_the_first_runner_is_refused_on_a_gpu(configured: dict[str, Any]) -> Non
     assert "device 'cuda': vLLM chose its first model runner" in configured["refused"]
 
 
-@pytest.mark.thorough
 def test_replayed_steps_equal_called_ones(checkpoint: Path) -> None:
     asked = {
         name: replace(payload, max_frames=5, min_frames=3)
