@@ -19,7 +19,7 @@ SPEECH_DEADLINE_MS = 120_000
 PICTURE_DEADLINE_MS = 120_000
 POLL_MS = 50
 """Between two looks at what takes seconds. WHY not at each frame, Playwright's default: the browser
-would make sixty frames a second for that alone, at half the CPU of playing."""
+would make sixty frames a second for that alone, twice as many as the page draws."""
 
 PLAYED_AS_BASE64 = """
 () => {

@@ -52,11 +52,12 @@ TESTS = Path(__file__).parents[1]
 @pytest.fixture(scope="module")
 def failures(request: pytest.FixtureRequest) -> dict[str, str | None]:
     """Why each model failed of those that are tested, checked in one process of their own."""
-    calls = (getattr(item, "callspec", None) for item in request.session.items)
-    names = [call.params["name"] for call in calls if call and call.params.get("name") in NAMES]
+    here = (item for item in request.session.items if item.path == request.path)
+    calls = (getattr(item, "callspec", None) for item in here)
+    names = [call.params["name"] for call in calls if call is not None]
     paths = [str(TESTS), *sys.path]
     checked = subprocess.run(
-        [sys.executable, "-m", "on_device", *dict.fromkeys(names)],
+        [sys.executable, "-m", "on_device", *names],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         capture_output=True,
         text=True,
