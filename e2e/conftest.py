@@ -147,7 +147,7 @@ def shared_server(
 def known_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    """A server of `KNOWN` alone, for every module whose judges know its voices: six of them."""
+    """A server of `KNOWN` alone, for every module whose judges know its voices."""
     with serving("known", KNOWN, request, tmp_path_factory.mktemp("voices")) as server:
         yield server
 

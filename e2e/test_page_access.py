@@ -117,7 +117,6 @@ def test_a_key_that_is_missed_at_the_start_of_a_talk_is_asked_for(
     speech_page.press("Stop talking")
 
 
-@pytest.mark.thorough
 def test_code_reads_the_key_from_the_environment(
     browser_page: Page, locked_server: Server, tmp_path: Path
 ) -> None:
@@ -141,7 +140,6 @@ def test_code_reads_the_key_from_the_environment(
     np.testing.assert_array_equal(samples, SpeechPage(browser_page).played())
 
 
-@pytest.mark.thorough
 def test_streams_without_room_show_what_the_server_answered(
     browser_page: Page, locked_server: Server
 ) -> None:

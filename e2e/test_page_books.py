@@ -91,7 +91,6 @@ def test_a_document_becomes_an_audiobook(read_page: ReadPage, tmp_path: Path) ->
     expect(card).to_have_count(0)
 
 
-@pytest.mark.thorough
 def test_the_text_that_is_read_becomes_a_book_that_is_read_along(
     read_page: ReadPage, tmp_path: Path
 ) -> None:

@@ -135,7 +135,6 @@ def test_a_stream_whose_connection_is_lost_without_a_close_ends_and_can_be_conti
     expect_the_rest_spoken(speech_page, own_server, came)
 
 
-@pytest.mark.thorough
 def test_a_killed_server_is_noticed_and_its_successor_speaks_the_rest(
     speech_page: SpeechPage, own_server: OwnServer
 ) -> None:

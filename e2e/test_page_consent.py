@@ -151,7 +151,6 @@ def attesting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             end(process)
 
 
-@pytest.mark.thorough
 def test_a_person_answers_for_the_voice_by_name(
     browser_page: Page, attesting: Server, server: Server
 ) -> None:

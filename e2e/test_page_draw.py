@@ -337,7 +337,6 @@ def test_while_the_model_loads_the_tab_says_so(drawing: DrawPage) -> None:
     drawing.wait_until_done()
 
 
-@pytest.mark.thorough
 def test_a_reload_keeps_nothing(drawing: DrawPage) -> None:
     drawing.draw(seed=3)
     drawing.page.reload()

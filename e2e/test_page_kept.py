@@ -126,7 +126,6 @@ def test_a_copied_link_fills_another_browsers_page(browser_page: Page, server: S
         expect(there.text).to_have_value("Changed.")
 
 
-@pytest.mark.thorough
 def test_a_link_cannot_set_what_is_not_offered(browser_page: Page, server: Server) -> None:
     page = browser_page
     dialogs: list[str] = []

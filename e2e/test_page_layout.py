@@ -186,7 +186,6 @@ def test_the_keyboard_reaches_the_important_first_and_unfolds_the_rest(
     expect(speed).to_be_focused()
 
 
-@pytest.mark.thorough
 def test_a_seed_is_offered_only_where_it_changes_something(
     speech_page: SpeechPage, server: Server
 ) -> None:
@@ -349,7 +348,6 @@ def share_that_differs(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> floa
     return float((np.abs(one.astype(int) - other) > 96).mean())
 
 
-@pytest.mark.thorough
 def test_forced_colours_show_what_is_chosen(browser_page: Page, server: Server) -> None:
     """As on Windows with a contrast theme, which removes all backgrounds and shadows."""
     browser_page.emulate_media(forced_colors="active", reduced_motion="reduce")

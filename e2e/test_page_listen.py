@@ -248,7 +248,6 @@ def test_what_cannot_be_heard_is_told(
     assert listen_page.status.get_attribute("data-error") == "false"
 
 
-@pytest.mark.thorough
 def test_cancelling_ends_the_work_and_keeps_what_was_heard(
     listen_page: ListenPage, long_recording: Path, server: Server
 ) -> None:

@@ -133,7 +133,6 @@ def test_the_page_says_what_is_served(make_opener: Opener) -> None:
     }
 
 
-@pytest.mark.thorough
 def test_directions_and_options_reach_the_model(make_opener: Opener, url: str) -> None:
     speech_page = make_opener()
     page, configs = speech_page.page, note_configs(speech_page.page)

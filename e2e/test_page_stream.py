@@ -325,7 +325,6 @@ def test_a_server_that_is_slower_than_speech_is_waited_for_once(
     expect(speech_page.status()).to_contain_text("Done. The server is slower than speech")
 
 
-@pytest.mark.thorough
 def test_the_first_sound_is_measured_where_it_leaves_the_device(
     browser_page: Page, server: Server
 ) -> None:
@@ -337,7 +336,6 @@ def test_the_first_sound_is_measured_where_it_leaves_the_device(
     assert metrics["ttfpSeconds"] < metrics["audibleSeconds"]
 
 
-@pytest.mark.thorough
 def test_a_headphones_buttons_pause_continue_and_stop(browser_page: Page, server: Server) -> None:
     browser_page.add_init_script(KEEP_MEDIA_ACTIONS)
     speech_page = opened(browser_page, server)
@@ -398,7 +396,6 @@ def announced(speech_page: SpeechPage, speak: Callable[[], Any]) -> list[list[st
     return list(speech_page.page.evaluate("window.announced"))
 
 
-@pytest.mark.thorough
 def test_a_screen_reader_is_silent_while_the_page_speaks(speech_page: SpeechPage) -> None:
     def speak() -> None:
         speech_page.write(SENTENCE)

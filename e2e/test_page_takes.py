@@ -51,7 +51,6 @@ def play_to_the_end(speech_page: SpeechPage, take: Locator, name: str) -> None:
         press_in(take, name)
 
 
-@pytest.mark.thorough
 def test_takes_are_kept_played_saved_compared_and_cleared(
     browser_page: Page, server: Server, tmp_path: Path
 ) -> None:

@@ -255,7 +255,6 @@ def drop(page: Page, files: list[Path], selector: str) -> None:
     session.detach()
 
 
-@pytest.mark.thorough
 def test_files_that_are_dropped_do_not_end_the_talk(
     browser_page: Page, server: Server, question: Path, tmp_path: Path
 ) -> None:
@@ -278,7 +277,6 @@ def test_files_that_are_dropped_do_not_end_the_talk(
     speech_page.press("Stop talking")
 
 
-@pytest.mark.thorough
 def test_a_broken_connection_comes_back_and_the_conversation_is_known_to_it(
     browser_page: Page, server: Server, question: Path
 ) -> None:

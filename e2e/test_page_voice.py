@@ -135,7 +135,6 @@ def test_a_recorded_voice_is_saved_and_nothing_of_it_stays_in_the_form(
     assert uploaded(server) == []
 
 
-@pytest.mark.thorough
 def test_a_microphone_that_vanishes_is_told_and_what_it_heard_is_kept(
     browser_page: Page, server: Server
 ) -> None:
@@ -173,7 +172,6 @@ def delete_with_question(speech_page: SpeechPage, name: str) -> None:
     expect(button).to_have_count(0)
 
 
-@pytest.mark.thorough
 def test_what_is_no_speech_is_refused_before_it_is_sent(
     browser_page: Page, server: Server, speech: Sound
 ) -> None:
@@ -213,7 +211,6 @@ def test_what_is_no_speech_is_refused_before_it_is_sent(
     assert uploaded(server) == []
 
 
-@pytest.mark.thorough
 def test_a_recorded_beep_is_refused(beeping_page: Page, server: Server) -> None:
     page = beeping_page
     speech_page = open_tab(page, server)

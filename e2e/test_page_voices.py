@@ -14,7 +14,6 @@ from .speech_page import POLL_MS, SPEECH_DEADLINE_MS, SpeechPage
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
 
-@pytest.mark.thorough
 def test_a_text_is_heard_in_every_voice_and_one_is_used(browser_page: Page, server: Server) -> None:
     asked: list[dict[str, str]] = []
 

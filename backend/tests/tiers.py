@@ -1,10 +1,11 @@
 """Which tests run, and in which form.
 
-`pytest --short`, which `make test` runs and so `.ci/run`, shows each behaviour once: with one model
-of each kind, in one voice, one format, one browser. It leaves out what shows only that other tests
-are effective, what repeats them under other conditions at a cost of seconds, and what maintainers
-alone use: trainings, measurements on GPUs. `.ci/nightly` runs all of it. `make test-long` runs the
-full form of long tests.
+`pytest --short`, which `make test` runs and so `.ci/run`, leaves out what shows only that other
+tests are effective, what repeats them under other conditions (one more model, voice, format or
+browser) and what maintainers alone use: trainings, measurements on GPUs. It also leaves out some
+features whose only test takes many seconds: tensor parallel text models, most tabs of the Gradio
+app, the edit of a picture in the page. `.ci/nightly` runs all of it. `make test-long` runs the full
+form of long tests.
 """
 
 from __future__ import annotations

@@ -217,7 +217,6 @@ async def test_each_recording_is_encoded_at_one_replica_and_then_found_there(
     assert hits == [(ROUNDS - 1) * RECORDINGS] * 2
 
 
-@pytest.mark.thorough
 async def test_a_pulled_cable_is_not_heard(cluster: TinyCluster, undisturbed: list[bytes]) -> None:
     if not namespaces.are_possible():
         pytest.skip(namespaces.WHY_NOT)

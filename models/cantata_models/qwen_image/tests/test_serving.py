@@ -43,7 +43,6 @@ async def drawn(model: PipelineImageModel, request: ImageRequest) -> NDArray[np.
     return last.pixels
 
 
-@pytest.mark.thorough
 async def test_an_edit_is_the_references_in_company_too(model: PipelineImageModel) -> None:
     (request,) = SERVED.requests()
     other = replace(request, seed=5, width=32, height=32, guidance=1.0)
