@@ -19,6 +19,7 @@ from cantata_layers.checkpoint import read_pickle
 from cantata_layers.onnx_weights import ExportedGraph
 from cantata_layers.weights import check_fit
 from cantata_layers.whole_number_conv import WholeNumberConv, find_step
+from cantata_layers.winograd_conv import WinogradConv
 from cantata_models.kokoro.config import KokoroConfig
 from cantata_models.kokoro.sound_network import SKIPPED, WIDTH, KokoroDecoder
 from cantata_models.kokoro.text_network import (
@@ -45,7 +46,7 @@ _OPTIONAL = re.compile(r"\.(norm[12]|adain[12]\.\d+)\.norm\.(weight|bias)$")
 """Gains of 1 and offsets of 0 unless a file has them."""
 _SHOWN = 4
 MIN_KERNEL = 7
-"""Of the generator's convolutions. Making digits takes a narrower one as long as it saves."""
+"""Of the generator's convolutions. A narrower one is as fast as torch computes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,17 @@ def split_convolutions(network: Kokoro) -> None:
         elif isinstance(block, AdaptiveBlock):
             for name in ("conv1", "conv2"):
                 setattr(block, name, _split(getattr(block, name)))
+
+
+def shorten_convolutions(network: Kokoro) -> None:
+    """Let the generator's wide convolutions in float32 multiply half as often, which takes half to
+    four fifths of their time."""
+    for block in network.decoder.modules():
+        if isinstance(block, PeriodicBlock):
+            for convs in (block.convs1, block.convs2):
+                for index, conv in enumerate(convs):
+                    if isinstance(conv, nn.Conv1d) and conv.kernel_size[0] >= MIN_KERNEL:
+                        convs[index] = WinogradConv(conv)
 
 
 def _split(conv: nn.Module, least_kernel: int = 1) -> nn.Module:

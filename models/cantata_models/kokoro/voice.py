@@ -28,6 +28,7 @@ from cantata_models.kokoro.checkpoint import (
     halve_convolutions,
     load_export,
     load_network,
+    shorten_convolutions,
     split_convolutions,
 )
 from cantata_models.kokoro.config import (
@@ -249,6 +250,8 @@ def _make_voice(
     if device.type == "cpu":
         if torch.cpu._is_avx512_bf16_supported():
             halve_convolutions(network)
-        elif torch.cpu._is_vnni_supported():
-            split_convolutions(network)
+        else:
+            if torch.cpu._is_vnni_supported():
+                split_convolutions(network)
+            shorten_convolutions(network)
     return KokoroVoice(network, styles, device)

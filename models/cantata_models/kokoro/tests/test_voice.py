@@ -14,12 +14,14 @@ import torch
 from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import RequestFailed
 from cantata_layers.whole_number_conv import WholeNumberConv
+from cantata_layers.winograd_conv import WinogradConv
 from cantata_models.kokoro import voice as stage
 from cantata_models.kokoro.checkpoint import (
     Excitation,
     Kokoro,
     halve_convolutions,
     load_network,
+    shorten_convolutions,
     split_convolutions,
 )
 from cantata_models.kokoro.sound_network import draw_noise
@@ -162,24 +164,43 @@ def test_only_weights_of_8_bits_are_whole_numbers(
     assert not count_whole(network)
 
 
+def test_fewer_multiplications_are_nearly_the_same_sound(
+    voice: KokoroVoice, excitation: Excitation, checkpoints: dict[KokoroCheckpointKey, Path]
+) -> None:
+    length = excitation.frames.shape[2]
+    network = load_network(checkpoints[PLAIN], voice.network.config, voice.device)
+    whole = network.generate(excitation, 0, length).numpy()
+    shorten_convolutions(network)
+    assert sum(isinstance(one, WinogradConv) for one in network.modules()) == 4 * 6
+    made = network.generate(excitation, 0, length).numpy()
+    assert 0 < (made - whole).std() < 1e-4 * whole.std()
+    np.testing.assert_array_equal(network.generate(excitation, 0, length).numpy(), made)
+
+
 @pytest.mark.parametrize(
     ("has_bfloat16", "has_vnni", "called"),
-    [(True, True, "halve"), (False, True, "split"), (False, False, None)],
+    [
+        (True, True, ["halve"]),
+        (False, True, ["split", "shorten"]),
+        (False, False, ["shorten"]),
+    ],
 )
 def test_the_cpu_decides_how_convolutions_multiply(
     checkpoints: dict[KokoroCheckpointKey, Path],
     monkeypatch: pytest.MonkeyPatch,
     has_bfloat16: bool,
     has_vnni: bool,
-    called: str | None,
+    called: list[str],
 ) -> None:
     seen = list[str]()
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_bfloat16)
     monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: has_vnni)
-    monkeypatch.setattr(stage, "halve_convolutions", lambda network: seen.append("halve"))
-    monkeypatch.setattr(stage, "split_convolutions", lambda network: seen.append("split"))
+    for name in ("halve", "split", "shorten"):
+        monkeypatch.setattr(
+            stage, f"{name}_convolutions", lambda network, name=name: seen.append(name)
+        )
     load_voice(checkpoints[PLAIN], torch.device("cpu"))
-    assert seen == ([called] if called else [])
+    assert seen == called
 
 
 def level_db(ours: np.ndarray, theirs: np.ndarray) -> float:
