@@ -64,6 +64,28 @@ def with_conversation(options: ServerOptions, deployed: ConversationDeployment) 
     )
 
 
+def with_given_names(
+    options: ServerOptions, models: Sequence[str], served: Sequence[str]
+) -> ServerOptions:
+    """The options, and what `--model` was given as one more name of each model, whole and by its
+    last part: clients of other servers are set up with a hub's id or a folder's name. Names of
+    models and of the operator's stay theirs; of two models, the first one has the name.
+
+    Args:
+        options: with the operator's names.
+        models: names, folders or a hub's ids, as `--model` was given them.
+        served: the name of each.
+    """
+    taken = {*served, *(alias.partition("=")[0].strip() for alias in options.aliases)}
+    added = list[str]()
+    for given, name in zip(models, served, strict=True):
+        for one in (given, Path(given).name):
+            if one and "=" not in one and one not in taken:
+                taken.add(one)
+                added.append(f"{one}={name}")
+    return replace(options, aliases=(*options.aliases, *added))
+
+
 class ModelsHere:
     """Models whose stages run on this machine, but for those that a deployment puts elsewhere.
 
@@ -100,6 +122,8 @@ class ModelsHere:
         plans = plan_services(*self._named)
         options = with_conversation(options, plans[0].deployment.realtime)
         check_speech_models(plans)
+        names = [plan.located.plugin.name for plan in plans]
+        options = with_given_names(options, self._named[0], names[: len(self._named[0])])
         if not self._named[0]:
             # What ships with weights is served. Nobody has to wait for all of it.
             self._first, self._later = plans[:1], plans[1:]

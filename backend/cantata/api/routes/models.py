@@ -124,8 +124,8 @@ def _find_served_name(context: ApiContext, name: str) -> str:
     """The name of the model that a request with this name would get. Raises ModelNotFound: no
     request would; lists the served names."""
     names = _list_names(context)
-    if name in names:
-        return name
+    if (meant := context.resolve_alias(name)) in names:
+        return meant
     with suppress(ModelNotFound):
         return context.get_model(name).name
     with suppress(ModelNotFound):

@@ -37,8 +37,9 @@ async def test_answers_and_pictures(http: httpx.AsyncClient) -> None:
     assert answer.status_code == 200, answer.text
     picture = await http.post("/v1/images/generations", json={"prompt": "a cat", "model": "flux"})
     assert picture.status_code == 200, picture.text
-    model = await http.get("/v1/models/kokoro")
-    assert model.json()["id"] == "duo"
+    for alias in ("kokoro", "gpt-4o", "flux"):
+        model = await http.get(f"/v1/models/{alias}")
+        assert model.json()["id"] == ALIASES[alias]
 
 
 async def test_an_alias_of_what_is_not_served(http: httpx.AsyncClient) -> None:
