@@ -35,6 +35,14 @@ export async function openFile(file) {
     const book = await readEpub(file, checkSum);
     return made(book.name || name, book.blocks);
   }
+  if (extension === "pdf") {
+    throw new SpeechError(
+      t("“{name}” is a PDF: “Audiobooks”, below, takes it. Here: {taken}.", {
+        name: file.name,
+        taken: TAKEN,
+      }),
+    );
+  }
   const read = READERS[extension];
   if (read === undefined) {
     throw new SpeechError(
