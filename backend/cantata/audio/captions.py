@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import html
 import json
+import math
+import re
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cantata.contract.data.errors import CantataError
 from cantata.contract.service import SpokenWord
 from cantata.text import strip_markup
+from cantata.text.sentences import split_sentences
 
 FORMATS = (".json", ".srt", ".vtt")
 MAX_CAPTION_CHARACTERS = 84
 """Most characters of a caption: two lines of 42, as is usual in subtitles."""
 _MAX_GAP_S = 1.0
-_SENTENCE_ENDS = frozenset(".!?\u2026\u3002\uff01\uff1f\n")
+_LIST_NUMBER = re.compile(r"\s*\(?\d{1,3}[.)]\s*")
 
 
 class CaptionError(CantataError):
@@ -90,25 +94,38 @@ def _write_vtt(text: str, words: Sequence[SpokenWord]) -> str:
 
 def _iterate_captions(text: str, words: Sequence[SpokenWord]) -> Iterator[tuple[float, float, str]]:
     """Start, end and text of each caption: sentences, cut where they are long or pause."""
-    first = 0
+    ends = [span.end for span in split_sentences(text)[0]]
+    first = start = 0
     for index, word in enumerate(words):
-        last = index == len(words) - 1
-        if not last and not _ends_caption(text, words[first], word, words[index + 1]):
+        following = words[index + 1] if index + 1 < len(words) else None
+        if following and not _ends_caption(text, ends, words[first], word, following):
             continue
-        start = words[first].text_start if first else 0
-        end = len(text) if last else words[index + 1].text_start
+        end = len(text)
+        if following:  # marks that open the next sentence belong to it
+            end = int(min(_find_sentence_end(ends, word), following.text_start))
         caption = " ".join(strip_markup(text[start:end]).split())
         yield words[first].start_s, word.end_s, caption
-        first = index + 1
+        first, start = index + 1, end
 
 
-def _ends_caption(text: str, first: SpokenWord, word: SpokenWord, following: SpokenWord) -> bool:
-    between = text[word.text_end : following.text_start]
+def _ends_caption(
+    text: str, ends: Sequence[int], first: SpokenWord, word: SpokenWord, following: SpokenWord
+) -> bool:
+    """Args: ends: of the sentences, in order."""
+    if _LIST_NUMBER.fullmatch(text, first.text_start, following.text_start):
+        return False
     return (
-        not _SENTENCE_ENDS.isdisjoint(between)
+        "\n" in text[word.text_end : following.text_start]
+        or _find_sentence_end(ends, word) <= following.text_start
         or following.text_end - first.text_start > MAX_CAPTION_CHARACTERS
         or following.start_s - word.end_s > _MAX_GAP_S
     )
+
+
+def _find_sentence_end(ends: Sequence[int], word: SpokenWord) -> float:
+    """Where the first sentence ends that does not end before the word; infinite if none does."""
+    at = bisect(ends, word.text_end - 1)
+    return ends[at] if at < len(ends) else math.inf
 
 
 def _format_clock(seconds: float, point: str) -> str:

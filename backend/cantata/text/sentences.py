@@ -30,6 +30,9 @@ _TAIL = 32
 _ABBREVIATIONS = frozenset(
     ("mr", "mrs", "ms", "dr", "prof", "st", "jr", "sr", "vs", "etc", "e.g", "i.e", "vol", "inc")
 )
+_BEFORE_NUMBERS = frozenset(("no", "nos", "fig", "figs", "ch", "chap", "p", "pp", "art", "eq"))
+"""Abbreviations where a number follows; elsewhere they may end a sentence."""
+_NEXT = re.compile(r"\s*+(\S?)")
 
 
 def split_sentences(text: str) -> tuple[list[TextSpan], int]:
@@ -51,7 +54,7 @@ def split_sentences(text: str) -> tuple[list[TextSpan], int]:
             continue
         has_words = has_words or _has_words(text[seen : end.end()])
         seen = end.end()
-        if has_words and not _ends_in_abbreviation(text[max(start, seen - _TAIL) : seen]):
+        if has_words and not _ends_in_abbreviation(text, max(start, seen - _TAIL), seen):
             sentences.append(trimmed(text, TextSpan(start, seen)))
             start, has_words = seen, False
     return sentences, trimmed(text, TextSpan(start, len(text))).start if sentences else start
@@ -123,10 +126,17 @@ def _has_words(piece: str) -> bool:
     return any(character.isalnum() for character in strip_markup(piece))
 
 
-def _ends_in_abbreviation(tail: str) -> bool:
-    last = _LAST_WORD.search(tail.rstrip())
+def _ends_in_abbreviation(text: str, start: int, end: int) -> bool:
+    last = _LAST_WORD.search(text[start:end].rstrip())
     if last is None:
         return False
     word = last.group(1)
     initial = len(word) == 1 and word.isupper() and word != "I"
-    return initial or word.lower() in _ABBREVIATIONS
+    return initial or word.lower() in _ABBREVIATIONS or _may_be_numbered(word, text, end)
+
+
+def _may_be_numbered(word: str, text: str, end: int) -> bool:
+    """Whether a number follows, or what follows has not arrived yet."""
+    following = _NEXT.match(text, end)
+    assert following is not None
+    return word.lower() in _BEFORE_NUMBERS and (not following[1] or following[1].isdigit())

@@ -17,7 +17,7 @@ TEXT = '"Tea < coffee," she said. Was it $3.50? [pause 2s] Yes!'
 def words(text: str = TEXT) -> list[SpokenWord]:
     """A word each half second, pauses not among them."""
     found = re.finditer(
-        r"[\w$<][\w.$]*\w|<", re.sub(r"\[pause.*?\]", lambda m: " " * len(m[0]), text)
+        r"[\w$<][\w.$]*\w|[<\w]", re.sub(r"\[pause.*?\]", lambda m: " " * len(m[0]), text)
     )
     return [SpokenWord(*m.span(), 0.5 * i, 0.5 * i + 0.4) for i, m in enumerate(found)]
 
@@ -53,6 +53,19 @@ def test_long_sentences_are_cut_between_words(tmp_path: Path) -> None:
     captions = re.findall(r"^word.*$", written("a.srt", tmp_path, text), re.MULTILINE)
     assert " ".join(captions) == text
     assert max(map(len, captions)) <= 84
+
+
+def test_captions_are_sentences(tmp_path: Path) -> None:
+    """Not abbreviations, nor the numbers of a list; a quotation begins with its mark."""
+    text = '1. Dr. Ray paid. "Why?"\n2) See no. 7 of J. R. Fox!\nNo. It was 5.'
+    captions = re.findall(r"-->.*\n(.*)\n", written("a.srt", tmp_path, text))
+    assert captions == [
+        "1. Dr. Ray paid.",
+        '"Why?"',
+        "2) See no. 7 of J. R. Fox!",
+        "No.",
+        "It was 5.",
+    ]
 
 
 def test_times_beyond_an_hour(tmp_path: Path) -> None:
