@@ -125,7 +125,11 @@ def plan_service(
 def _find(model: str | None, deploy: Path | None, dtype: Dtype | None) -> ServicePlan:
     located = locate(model)
     plugin, pipeline = located.plugin, located.pipeline
-    whole = load_deployment(deploy or plugin.deployment, plugin.pipeline)
+    try:
+        whole = load_deployment(deploy or plugin.deployment, plugin.pipeline)
+    except ConfigError as error:
+        # Of several models' files, one may be in another's place.
+        raise ConfigError(f"{error} (for the model {plugin.name!r})") from None
     deployment = whole.only({spec.name for spec in pipeline.stages})
     if dtype is not None:
         deployment = deployment.with_dtype(dtype)

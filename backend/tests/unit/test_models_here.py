@@ -69,6 +69,18 @@ def test_of_two_models_given_by_one_name_the_first_has_it() -> None:
     assert named.aliases == ("/a/tiny=duo", "tiny=duo", "/b/tiny=reader")
 
 
+def test_a_deployment_of_another_model_is_refused_with_the_model_that_it_was_for(
+    tmp_path: Path,
+) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text("stages: {painter: {}}\n")
+    here = ModelsHere([SPEAKS], [other], None)
+    with pytest.raises(
+        ConfigError, match=rf"\['painter'\]; valid: .* \(for the model '{SPEAKS}'\)"
+    ):
+        here.prepare(ServerOptions())
+
+
 def test_a_recognizer_comes_later_beside_a_named_voice(monkeypatch: pytest.MonkeyPatch) -> None:
     [recognizer] = list_embedded_recognizers()
     assert prepare(monkeypatch, SPEAKS) == ([SPEAKS], [recognizer])
