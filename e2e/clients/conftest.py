@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,6 +36,11 @@ PYTHON = os.environ.get("CANTATA_PYTHON", str(ROOT / ".venv" / "bin" / "python")
 GIVEN_URL = os.environ.get("CANTATA_URL", "")
 GIVEN_WYOMING_PORT = int(os.environ.get("CANTATA_WYOMING_PORT", "10200"))
 
+_DEPLOYMENT = ROOT / "models" / "cantata_models" / "quartet" / "deploy.yaml"
+"""Of the default voice."""
+_SLOTS = 8
+"""Of the default voice: with its 32, a test that fills them takes half a minute."""
+
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -58,9 +64,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     wyoming_port = free_port()
     jobs = str(tmp_path_factory.mktemp("jobs"))
     voices = str(tmp_path_factory.mktemp("voices"))  # not the user's, which outlive the tests
-    options = ("--wyoming-port", str(wyoming_port), "--jobs-dir", jobs, "--voices-dir", voices)
+    options = ["--wyoming-port", str(wyoming_port), "--jobs-dir", jobs, "--voices-dir", voices]
+    options += ["--deploy", str(_write_deployment(tmp_path_factory.mktemp("deployment")))]
     with running_server(LOG, python=PYTHON, options=options) as running:
         yield Address(running.url, wyoming_port)
+
+
+def _write_deployment(folder: Path) -> Path:
+    given = _DEPLOYMENT.read_text(encoding="utf-8")
+    written, replaced = re.subn(r"slots: \d+", f"slots: {_SLOTS}", given)
+    assert replaced == 1
+    path = folder / _DEPLOYMENT.name
+    path.write_text(written, encoding="utf-8")
+    return path
 
 
 @pytest.fixture(scope="session")
