@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +20,7 @@ from cantata.contract.data.errors import ConfigError, InvalidRequest
 
 _THINKS, _EFFORT = "enable_thinking", "reasoning_effort"
 _NO_EFFORT = "none"
+_WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
 class PromptWriter:
@@ -43,6 +46,9 @@ class PromptWriter:
         named = template.values() if isinstance(template, dict) else (template,)
         self.template = "\n".join(named)
         """All of it."""
+        rendered = inspect.signature(self.tokenizer.apply_chat_template).parameters
+        self._options = {*_WORDS.findall(self.template)} - {*rendered, "messages"}
+        """Names that a request may set: the template's own, not those of its rendering."""
 
     @property
     def can_be_asked_to_think(self) -> bool:
@@ -56,7 +62,8 @@ class PromptWriter:
 
     def choose_options(self, request: ChatRequest) -> dict[str, Any]:
         """Return what the template is given besides messages and tools, as vLLM does."""
-        options: dict[str, Any] = {}
+        sent: dict[str, Any] = json.loads(request.template_options)
+        options = {name: value for name, value in sent.items() if name in self._options}
         effort = request.reasoning_effort
         if self.can_be_asked_to_think:
             options[_THINKS] = request.thinks or effort not in (None, _NO_EFFORT)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from cantata.api.chat.messages import MAX_MESSAGES, ONE_OR_LIST, MessageBody
 from cantata.api.chat.response_format import ResponseFormat
@@ -54,10 +55,17 @@ class MediaOptions(WireModel):
 
 
 class TemplateOptions(WireModel):
-    """Options of the chat template, under vLLM's name."""
+    """Options of the chat template, under vLLM's name. Only text models have others than this."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="allow")
 
     enable_thinking: bool = False
     """The model thinks in words before it answers."""
+
+    @property
+    def others(self) -> str:
+        """A JSON object."""
+        return json.dumps(self.model_extra or {})
 
 
 class StreamOptions(WireModel):

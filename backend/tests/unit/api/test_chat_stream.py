@@ -194,6 +194,16 @@ async def test_a_reader_that_stops_is_disconnected() -> None:
     assert 'cantata_aborts_total{model="omni",reason="client_stalled"} 1.0' in metrics
 
 
+async def test_other_options_of_the_template_reach_the_model(
+    server: Server, http: httpx.AsyncClient
+) -> None:
+    sent = {"enable_thinking": True, "thinking": "long", "style": {"tone": ["warm"]}}
+    await streamed(http, asking("abc", model="reader", chat_template_kwargs=sent))
+    [request] = server.service.reader.counts.requests
+    assert request.thinks
+    assert json.loads(request.template_options) == {"thinking": "long", "style": {"tone": ["warm"]}}
+
+
 async def test_a_thought_comes_before_the_answer_and_counts(
     server: Server, http: httpx.AsyncClient
 ) -> None:

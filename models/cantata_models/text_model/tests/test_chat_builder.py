@@ -26,6 +26,7 @@ from cantata_models.text_model import options
 from cantata_models.text_model.chat_builder import TextModelBuilder
 from cantata_models.text_model.options import TextModelOptions
 from cantata_models.text_model.plugin import THINKER
+from cantata_models.text_model.prompt import PromptWriter
 from cantata_models.text_model.random_checkpoint import write_checkpoint
 
 pytestmark = pytest.mark.integration
@@ -110,6 +111,23 @@ def test_calls_are_found_however_the_tokens_come(builder: TextModelBuilder, size
 def test_thoughts_are_apart_from_the_words(builder: TextModelBuilder, size: int) -> None:
     found = told(builder, QUESTION, "<think>Hm, time.</think>It is noon. 🌞", size)
     assert found == [Thought("Hm, time.", 0), "It is noon. 🌞"]
+
+
+def test_a_request_sets_the_template_s_own_options_and_nothing_else(tmp_path: Path) -> None:
+    """Not the rendering's: a template that a client writes would run here."""
+    folder = write_checkpoint(tmp_path, "llama")
+    template = folder / "chat_template.jinja"
+    tone = "{{ style.tone if style is defined }}"
+    template.write_text(tone + " {{ tools is none }} {{ messages[0].role }}")
+    writer = PromptWriter(folder)
+
+    def write(**sent: object) -> str:
+        tokens = writer.write(replace(QUESTION, template_options=json.dumps(sent)))
+        return str(writer.words.decode(tokens.tolist()))
+
+    assert write(style={"tone": "warm"}) == "warm True user"
+    others = {"tools": 1, "messages": [], "chat_template": "x", "tokenize": True, "unknown": 1}
+    assert write(**others) == " True user"
 
 
 def test_without_parsers_an_answer_is_words(folder: Path) -> None:
