@@ -18,7 +18,7 @@ def test_features_are_whispers(mel_bins: int) -> None:
     time_s = np.arange(seconds * SPEECH_RATE) / SPEECH_RATE
     sweep = np.sin(2 * np.pi * (100 + 1900 * time_s) * time_s) + rng.normal(0, 0.01, len(time_s))
     sound = np.concatenate([np.zeros(SPEECH_RATE), 0.2 * sweep]).astype(np.float32)
-    theirs = WhisperFeatureExtractor(feature_size=mel_bins, chunk_length=3)(  # type: ignore[no-untyped-call]
+    theirs = WhisperFeatureExtractor(feature_size=mel_bins, chunk_length=3)(
         sound, sampling_rate=SPEECH_RATE, return_tensors="np"
     ).input_features[0]
     ours = log_mel(sound, mel_bins)

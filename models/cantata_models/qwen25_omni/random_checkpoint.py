@@ -297,7 +297,7 @@ def checkpoint_tensors(config: Mapping[str, Any]) -> Iterator[TensorSpec]:
     """Yield every tensor of a checkpoint with this config.json."""
     arguments = {key: value for key, value in config.items() if key != "model_type"}
     with torch.device("meta"):
-        model = Qwen2_5OmniForConditionalGeneration(  # type: ignore[no-untyped-call]
+        model = Qwen2_5OmniForConditionalGeneration(
             AutoConfig.for_model("qwen2_5_omni", **arguments)
         )
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}

@@ -279,9 +279,7 @@ def checkpoint_tensors(config: Mapping[str, Any], *, is_tied: bool) -> Iterator[
     """
     arguments = {key: value for key, value in config.items() if key != "model_type"}
     with torch.device("meta"):
-        model = Qwen3ASRForConditionalGeneration(  # type: ignore[no-untyped-call]
-            AutoConfig.for_model("qwen3_asr", **arguments)
-        )
+        model = Qwen3ASRForConditionalGeneration(AutoConfig.for_model("qwen3_asr", **arguments))
     shapes = {
         name: tuple(tensor.shape)
         for name, tensor in model.state_dict().items()

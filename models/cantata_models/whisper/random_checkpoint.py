@@ -79,7 +79,7 @@ def write_random_checkpoint(folder: Path, shape: RandomShape) -> Path:
         decoder_start_token_id=marks["<|startoftranscript|>"],
     )
     model = WhisperForConditionalGeneration(config)
-    model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]
+    model.generation_config = GenerationConfig(
         alignment_heads=ALIGNMENT_HEADS,
         suppress_tokens=SUPPRESSED,
         begin_suppress_tokens=[*SUPPRESSED_FIRST, end],

@@ -55,7 +55,7 @@ def text_encoder_config(prompts: CaptionPrompts) -> Qwen2_5_VLConfig:
 def new_text_encoder(prompts: CaptionPrompts) -> Qwen2_5_VLForConditionalGeneration:
     """Makes an untrained text encoder for these prompts."""
     config = text_encoder_config(prompts)
-    return Qwen2_5_VLForConditionalGeneration(config)  # type: ignore[no-untyped-call]
+    return Qwen2_5_VLForConditionalGeneration(config)
 
 
 def encode_text(
