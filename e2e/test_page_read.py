@@ -260,7 +260,8 @@ def test_what_cannot_be_read_is_refused_with_what_to_do(browser_page: Page, serv
     for name, content, told in [
         ("a.epub", drm, "Choose one without DRM"),
         ("a.epub", b"PK nothing", "Download it again"),
-        ("a.pdf", b"%PDF", "Choose a file of these kinds: .txt"),
+        ("a.pdf", b"%PDF", "“Audiobooks”, below, takes it"),
+        ("a.docx", b"PK", "Choose a file of these kinds: .txt"),
         ("a.txt", b" \n ", "no words"),
         ("a.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is no text, whatever its name says"),
         ("a.txt", "Words.".encode("utf-16-le"), "Save it as UTF-8, or choose another file."),

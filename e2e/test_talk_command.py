@@ -128,10 +128,9 @@ def test_a_conversation_is_heard_answered_interrupted_and_kept(
             assert SAID in read_until("You said", process.stdout)
             # The microphone is deaf until the answer was heard; a question meanwhile is not one.
             wait_until(lambda: mouth.loud_s > 2.5, DEADLINE_S, "the answer is heard")
-            assert "river" in transcribe((mouth.samples / 32768).astype(np.float32), RATE)
-            whole_s = mouth.loud_s
             wait_until(lambda: ends(mouth), DEADLINE_S, "the answer ends")
             whole_s = mouth.loud_s
+            assert "river" in transcribe((mouth.samples / 32768).astype(np.float32), RATE)
             ask(sound, tmp_path)
             wait_until(lambda: mouth.loud_s > whole_s + 1, DEADLINE_S, "the next answer begins")
             begun = mouth.loud_s
