@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import math
 import re
 from bisect import bisect
 from collections.abc import Iterator, Sequence
@@ -94,15 +93,14 @@ def _write_vtt(text: str, words: Sequence[SpokenWord]) -> str:
 
 def _iterate_captions(text: str, words: Sequence[SpokenWord]) -> Iterator[tuple[float, float, str]]:
     """Start, end and text of each caption: sentences, cut where they are long or pause."""
-    ends = [span.end for span in split_sentences(text)[0]]
+    ends = [*(span.end for span in split_sentences(text)[0]), len(text)]
     first = start = 0
     for index, word in enumerate(words):
         following = words[index + 1] if index + 1 < len(words) else None
         if following and not _ends_caption(text, ends, words[first], word, following):
             continue
-        end = len(text)
-        if following:  # marks that open the next sentence belong to it
-            end = int(min(_find_sentence_end(ends, word), following.text_start))
+        # Marks that open the next sentence belong to it.
+        end = min(_find_sentence_end(ends, word), following.text_start) if following else len(text)
         caption = " ".join(strip_markup(text[start:end]).split())
         yield words[first].start_s, word.end_s, caption
         first, start = index + 1, end
@@ -111,7 +109,7 @@ def _iterate_captions(text: str, words: Sequence[SpokenWord]) -> Iterator[tuple[
 def _ends_caption(
     text: str, ends: Sequence[int], first: SpokenWord, word: SpokenWord, following: SpokenWord
 ) -> bool:
-    """Args: ends: of the sentences, in order."""
+    """Args: ends: of the sentences, in order; the last is the text's."""
     if _LIST_NUMBER.fullmatch(text, first.text_start, following.text_start):
         return False
     return (
@@ -122,10 +120,9 @@ def _ends_caption(
     )
 
 
-def _find_sentence_end(ends: Sequence[int], word: SpokenWord) -> float:
-    """Where the first sentence ends that does not end before the word; infinite if none does."""
-    at = bisect(ends, word.text_end - 1)
-    return ends[at] if at < len(ends) else math.inf
+def _find_sentence_end(ends: Sequence[int], word: SpokenWord) -> int:
+    """Where the word's sentence ends."""
+    return ends[bisect(ends, word.text_end - 1)]
 
 
 def _format_clock(seconds: float, point: str) -> str:

@@ -101,7 +101,7 @@ class AnswerOptions:
     frequency_penalty: float = 0.0
     tools: tuple[str, ...] = ()
     thinks: bool = False
-    template_options: str = "{}"
+    chat_template_kwargs: str = "{}"
     reasoning_effort: str | None = None
     format: JsonFormat | None = None
     tool_choice: ToolChoice = ANY_TOOL

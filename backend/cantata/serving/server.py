@@ -64,7 +64,7 @@ def with_conversation(options: ServerOptions, deployed: ConversationDeployment) 
     )
 
 
-def with_given_names(
+def add_model_aliases(
     options: ServerOptions, models: Sequence[str], served: Sequence[str]
 ) -> ServerOptions:
     """The options, and what `--model` was given as one more name of each model, whole and by its
@@ -123,7 +123,7 @@ class ModelsHere:
         options = with_conversation(options, plans[0].deployment.realtime)
         check_speech_models(plans)
         names = [plan.located.plugin.name for plan in plans]
-        options = with_given_names(options, self._named[0], names[: len(self._named[0])])
+        options = add_model_aliases(options, self._named[0], names[: len(self._named[0])])
         if not self._named[0]:
             # What ships with weights is served. Nobody has to wait for all of it.
             self._first, self._later = plans[:1], plans[1:]

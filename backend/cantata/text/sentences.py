@@ -132,10 +132,10 @@ def _ends_in_abbreviation(text: str, start: int, end: int) -> bool:
         return False
     word = last.group(1)
     initial = len(word) == 1 and word.isupper() and word != "I"
-    return initial or word.lower() in _ABBREVIATIONS or _may_be_numbered(word, text, end)
+    return initial or word.lower() in _ABBREVIATIONS or _may_precede_number(word, text, end)
 
 
-def _may_be_numbered(word: str, text: str, end: int) -> bool:
+def _may_precede_number(word: str, text: str, end: int) -> bool:
     """Whether a number follows, or what follows has not arrived yet."""
     following = _NEXT.match(text, end)
     assert following is not None

@@ -18,7 +18,7 @@ from cantata.distributed.key import KEY_VARIABLE
 from cantata.distributed.replica.host import ReplicaHost
 from cantata.pipeline import plan
 from cantata.serving.replica import ReplicaOptions, run_replica
-from cantata.serving.server import ModelsHere, with_given_names
+from cantata.serving.server import ModelsHere, add_model_aliases
 from cantata.utils.logs import LogFormat
 
 SPEAKS = locate(None).plugin.name
@@ -54,18 +54,18 @@ def test_a_model_is_known_by_what_it_was_given_as() -> None:
     """A hub's id and a folder, whole and by the last part. Other names stay what they are."""
     options = ServerOptions(aliases=("small=painter",))
     models = ["duo", "org/Duo-1B", "/models/reader/", "painter=/models/x=y/small"]
-    named = with_given_names(options, models, ["duo", "duo", "reader", "painter"])
+    named = add_model_aliases(options, models, ["duo", "duo", "reader", "painter"])
     assert named.aliases == (
         "small=painter",
         "org/Duo-1B=duo",
         "Duo-1B=duo",
         "/models/reader/=reader",
     )
-    assert with_given_names(options, [], []) == options
+    assert add_model_aliases(options, [], []) == options
 
 
 def test_of_two_models_given_by_one_name_the_first_has_it() -> None:
-    named = with_given_names(ServerOptions(), ["/a/tiny", "/b/tiny"], ["duo", "reader"])
+    named = add_model_aliases(ServerOptions(), ["/a/tiny", "/b/tiny"], ["duo", "reader"])
     assert named.aliases == ("/a/tiny=duo", "tiny=duo", "/b/tiny=reader")
 
 

@@ -46,7 +46,7 @@ _OPTIONAL = re.compile(r"\.(norm[12]|adain[12]\.\d+)\.norm\.(weight|bias)$")
 """Gains of 1 and offsets of 0 unless a file has them."""
 _SHOWN = 4
 MIN_KERNEL = 7
-"""Of the generator's convolutions. A narrower one is as fast as torch computes it."""
+"""Of the generator's convolutions. To prepare a narrower one's inputs takes as long as it saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +229,9 @@ def split_convolutions(network: Kokoro) -> None:
                 setattr(block, name, _split(getattr(block, name)))
 
 
-def shorten_convolutions(network: Kokoro) -> None:
+def use_winograd_convolutions(network: Kokoro) -> None:
     """Let the generator's wide convolutions in float32 multiply half as often, which takes half to
-    four fifths of their time."""
+    four fifths of their time on a CPU with AVX2."""
     for block in network.decoder.modules():
         if isinstance(block, PeriodicBlock):
             for convs in (block.convs1, block.convs2):

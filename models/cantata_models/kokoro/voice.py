@@ -28,8 +28,8 @@ from cantata_models.kokoro.checkpoint import (
     halve_convolutions,
     load_export,
     load_network,
-    shorten_convolutions,
     split_convolutions,
+    use_winograd_convolutions,
 )
 from cantata_models.kokoro.config import (
     PITCHES_PER_FRAME,
@@ -253,5 +253,5 @@ def _make_voice(
         else:
             if torch.cpu._is_vnni_supported():
                 split_convolutions(network)
-            shorten_convolutions(network)
+            use_winograd_convolutions(network)
     return KokoroVoice(network, styles, device)

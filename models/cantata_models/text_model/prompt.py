@@ -62,7 +62,7 @@ class PromptWriter:
 
     def choose_options(self, request: ChatRequest) -> dict[str, Any]:
         """Return what the template is given besides messages and tools, as vLLM does."""
-        sent: dict[str, Any] = json.loads(request.template_options)
+        sent: dict[str, Any] = json.loads(request.chat_template_kwargs)
         options = {name: value for name, value in sent.items() if name in self._options}
         effort = request.reasoning_effort
         if self.can_be_asked_to_think:

@@ -57,14 +57,14 @@ class MediaOptions(WireModel):
 class TemplateOptions(WireModel):
     """Options of the chat template, under vLLM's name. Only text models have others than this."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="allow")
+    model_config = ConfigDict(extra="allow")
 
     enable_thinking: bool = False
     """The model thinks in words before it answers."""
 
     @property
-    def others(self) -> str:
-        """A JSON object."""
+    def extra_json(self) -> str:
+        """The others, as a JSON object."""
         return json.dumps(self.model_extra or {})
 
 

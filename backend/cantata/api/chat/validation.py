@@ -116,7 +116,7 @@ class ValidatedChat:
             frequency_penalty=body.frequency_penalty or 0.0,
             tools=tuple(tool.json_text for tool in body.offered),
             thinks=body.chat_template_kwargs.enable_thinking,
-            template_options=body.chat_template_kwargs.others,
+            chat_template_kwargs=body.chat_template_kwargs.extra_json,
             reasoning_effort=body.reasoning_effort,
             format=self.format,
             tool_choice=body.choice,

@@ -201,7 +201,7 @@ class ChatRequest:
     then."""
     thinks: bool = False
     """The model thinks in words before it answers. Only for models that can."""
-    template_options: str = "{}"
+    chat_template_kwargs: str = "{}"
     """More options of the model's chat template, as a JSON object. It ignores those that it does
     not know, and a model without a template ignores all."""
     reasoning_effort: str | None = None

@@ -201,7 +201,10 @@ async def test_other_options_of_the_template_reach_the_model(
     await streamed(http, asking("abc", model="reader", chat_template_kwargs=sent))
     [request] = server.service.reader.counts.requests
     assert request.thinks
-    assert json.loads(request.template_options) == {"thinking": "long", "style": {"tone": ["warm"]}}
+    assert json.loads(request.chat_template_kwargs) == {
+        "thinking": "long",
+        "style": {"tone": ["warm"]},
+    }
 
 
 async def test_a_thought_comes_before_the_answer_and_counts(

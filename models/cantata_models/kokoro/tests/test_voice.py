@@ -21,8 +21,8 @@ from cantata_models.kokoro.checkpoint import (
     Kokoro,
     halve_convolutions,
     load_network,
-    shorten_convolutions,
     split_convolutions,
+    use_winograd_convolutions,
 )
 from cantata_models.kokoro.sound_network import draw_noise
 from cantata_models.kokoro.tests.network_driver import expect_word_times, make_input
@@ -170,7 +170,7 @@ def test_fewer_multiplications_are_nearly_the_same_sound(
     length = excitation.frames.shape[2]
     network = load_network(checkpoints[PLAIN], voice.network.config, voice.device)
     whole = network.generate(excitation, 0, length).numpy()
-    shorten_convolutions(network)
+    use_winograd_convolutions(network)
     assert sum(isinstance(one, WinogradConv) for one in network.modules()) == 4 * 6
     made = network.generate(excitation, 0, length).numpy()
     assert 0 < (made - whole).std() < 1e-4 * whole.std()
@@ -181,8 +181,8 @@ def test_fewer_multiplications_are_nearly_the_same_sound(
     ("has_bfloat16", "has_vnni", "called"),
     [
         (True, True, ["halve"]),
-        (False, True, ["split", "shorten"]),
-        (False, False, ["shorten"]),
+        (False, True, ["split", "use_winograd"]),
+        (False, False, ["use_winograd"]),
     ],
 )
 def test_the_cpu_decides_how_convolutions_multiply(
@@ -195,7 +195,7 @@ def test_the_cpu_decides_how_convolutions_multiply(
     seen = list[str]()
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_bfloat16)
     monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: has_vnni)
-    for name in ("halve", "split", "shorten"):
+    for name in ("halve", "split", "use_winograd"):
         monkeypatch.setattr(
             stage, f"{name}_convolutions", lambda network, name=name: seen.append(name)
         )

@@ -122,7 +122,7 @@ def test_a_request_sets_the_template_s_own_options_and_nothing_else(tmp_path: Pa
     writer = PromptWriter(folder)
 
     def write(**sent: object) -> str:
-        tokens = writer.write(replace(QUESTION, template_options=json.dumps(sent)))
+        tokens = writer.write(replace(QUESTION, chat_template_kwargs=json.dumps(sent)))
         return str(writer.words.decode(tokens.tolist()))
 
     assert write(style={"tone": "warm"}) == "warm True user"
